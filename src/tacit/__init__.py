@@ -1,0 +1,1 @@
+"""Learn the unwritten rules experts follow, at a confidence level you choose."""

@@ -1,0 +1,20 @@
+"""What can go wrong, said in words: what, where, and what to do about it.
+
+The command line prints the message of a `TacitError` without a traceback and exits with 2.
+"""
+
+
+class TacitError(Exception):
+    """Every error that tacit raises on purpose."""
+
+
+class ArgumentError(TacitError, ValueError):
+    """An argument has a value that cannot work."""
+
+
+class TaskError(TacitError, ValueError):
+    """The description of a task contradicts itself."""
+
+
+class DemonstrationError(TacitError, ValueError):
+    """Demonstrations that cannot be used; the message names file, episode and field."""
