@@ -1,0 +1,1 @@
+"""Room 4: act as well as possible under a cost."""

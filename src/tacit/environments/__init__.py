@@ -1,0 +1,1 @@
+"""Room 1: where trajectories come from."""

@@ -1,0 +1,5 @@
+"""Shared by all tests."""
+
+import os
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
