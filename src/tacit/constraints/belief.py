@@ -1,0 +1,94 @@
+"""The belief about feasibility, and how a confidence level reads a constraint off it.
+
+For every query x (a state or a state-action pair) the learner holds Beta(alpha, beta) over the
+feasibility phi(x): the fraction of people who would call x acceptable (section 3.1 of the paper).
+With no evidence it is Beta(1, 1). A confidence level lambda turns the belief into a constraint by
+one of three readings:
+
+`soft`
+    phi*(x), the (1 - lambda)-quantile of the Beta (equation 9): the true feasibility exceeds it
+    with probability lambda. The cost of a step is 1 - phi*(x).
+`hard`
+    Allowed if and only if phi*(x) >= 1/2, which is the same as P(phi(x) >= 1/2) >= lambda: one is
+    sure enough that most people find x acceptable. The cost of a step is 0 or 1.
+`graded`
+    Allowed exactly where `hard` allows; elsewhere the feasibility is P(phi(x) >= 1/2) / lambda,
+    the share of the demanded confidence that the evidence reaches. Its negative base-2 logarithm
+    counts the missing evidence in bits, which add up along a trajectory because feasibilities
+    multiply (phi(tau) = prod phi(s_t, a_t)). See `step_cost` for how bits become a cost.
+"""
+
+from typing import Literal, get_args
+
+import jax.numpy as jnp
+from jax.scipy.special import betainc
+from jaxtyping import Array, Float
+
+from tacit.constraints.beta_quantile import beta_quantile
+from tacit.errors import ArgumentError
+
+Reading = Literal["soft", "hard", "graded"]
+READINGS: tuple[Reading, ...] = get_args(Reading)
+ROUNDING = 1e-9
+SMALLEST_SUPPORT = 2.0**-900
+BITS_PER_EPISODE = 0.5
+
+
+def support(alpha: Float[Array, "..."], beta: Float[Array, "..."]) -> Float[Array, "..."]:
+    """P(phi >= 1/2) under Beta(alpha, beta): how sure one is that most find it acceptable.
+
+    Equals I_{1/2}(beta, alpha), the regularised incomplete beta function.
+    """
+    return betainc(beta, alpha, 0.5)
+
+
+def feasibility(
+    alpha: Float[Array, "*shape"],
+    beta: Float[Array, "*shape"],
+    confidence: Array | float,
+    reading: Reading,
+) -> Float[Array, "*shape"]:
+    """Feasibility in [0, 1] at the confidence level, by one of the readings above."""
+    if reading == "soft":
+        return beta_quantile(1 - confidence, alpha, beta)
+    supported = support(alpha, beta)
+    if reading == "hard":
+        return (supported >= confidence - ROUNDING).astype(supported.dtype)
+    if reading == "graded":
+        return jnp.minimum(1.0, (supported + ROUNDING) / confidence)
+    raise ArgumentError(f"reading must be one of {', '.join(READINGS)}, not {reading!r}")
+
+
+def missing_bits(
+    alpha: Float[Array, "*shape"], beta: Float[Array, "*shape"], confidence: Array | float
+) -> Float[Array, "*shape"]:
+    """log2(lambda / P(phi >= 1/2)), zero where the confidence is reached."""
+    supported = jnp.maximum(support(alpha, beta), SMALLEST_SUPPORT)
+    short = supported < confidence - ROUNDING
+    return jnp.where(short, jnp.log2(confidence / supported), 0.0)
+
+
+def step_cost(
+    alpha: Float[Array, "*shape"],
+    beta: Float[Array, "*shape"],
+    confidence: Array | float,
+    reading: Reading,
+    budget: Array | float,
+) -> Float[Array, "*shape"]:
+    """The cost in [0, 1] of one step, for a controller whose expected cost per episode is bounded.
+
+    `soft` and `hard`: 1 - feasibility. `graded`: a policy may lack, in expectation, at most
+    (1 - lambda) / 2 bits of evidence per episode. So that one and the same `budget` (epsilon of
+    equation 4, in violated steps per episode) bounds the cost of every rule, a bit is priced at
+    2 * budget / (1 - lambda), and no step costs more than 1, a violation:
+
+        cost = min(1, 2 * budget / (1 - lambda) * log2(lambda / P(phi >= 1/2)))
+
+    A state that nobody visited lacks at least log2(2 lambda) bits. So for lambda >= 0.71 a policy
+    within the budget enters unproved states in at most a share 1 - lambda of its episodes. As
+    evidence grows, forbidden states cost 1 and allowed ones 0: the experts' own problem.
+    """
+    if reading != "graded":
+        return 1 - feasibility(alpha, beta, confidence, reading)
+    price = budget / (BITS_PER_EPISODE * (1 - confidence))
+    return jnp.minimum(1.0, price * missing_bits(alpha, beta, confidence))

@@ -1,0 +1,98 @@
+r"""The Beta quantile at one fixed probability, interpolated: for the inside of training loops.
+
+For one probability :math:`p`, with :math:`z` the normal quantile of :math:`p`, the logit of the
+Beta quantile is
+
+.. math:: \log\frac{q}{1-q} = \log\frac{\alpha}{\beta} + z\sqrt{\tfrac1\alpha + \tfrac1\beta}
+          + \frac{z^2 - 1}{6}\Bigl(\frac1\beta - \frac1\alpha\Bigr)
+          + r\Bigl(\frac1{\sqrt\alpha}, \frac1{\sqrt\beta}\Bigr).
+
+The first three terms are the Cornish-Fisher expansion for large alpha and beta. The rest
+:math:`r` is smooth on the unit square, to which the substitution :math:`1/\sqrt\alpha` maps every
+alpha from 1 to infinity, and vanishes at its corner. So a polynomial through 10 x 10 Chebyshev
+points covers any number of experts: no gather, no cell edges, a smooth gradient.
+"""
+
+from typing import Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from numpy.polynomial.chebyshev import chebvander
+from scipy.special import betaincinv, ndtri
+
+from tacit.constraints.beta_quantile import require
+
+
+class QuantileTable(eqx.Module):
+    """`beta_quantile` at one probability, for alpha and beta of at least 1.
+
+    Within 1e-5 of the exact value (float32) for alpha, beta from 1 to infinity and probability
+    from 0.01 to 0.99, with gradients by ordinary differentiation of the polynomial, of any order.
+    Smaller alpha or beta are read as 1, with zero gradient.
+
+    >>> table = QuantileTable.build(0.3)
+    >>> round(float(table(4.0, 5.0)), 4)
+    0.353
+    """
+
+    coefficients: tuple[tuple[float, ...], ...] = eqx.field(static=True)
+    """Chebyshev coefficients of r, first index alpha."""
+    probability: float = eqx.field(static=True)
+    """The fixed probability (1 - lambda)."""
+    normal: float = eqx.field(static=True)
+    """z: the standard normal quantile of the probability."""
+
+    @classmethod
+    def build(cls, probability: float, *, points: int = 10) -> Self:
+        """Interpolate SciPy's quantile at points x points Chebyshev nodes (under 1 ms).
+
+        Args:
+            probability: a plain number between 0 and 1 exclusive; it cannot be traced.
+            points: nodes per axis; fewer are faster, 8 are within 2e-5.
+        """
+        require(probability, "probability", "between 0 and 1, both excluded", above=0, below=1)
+        probability = float(probability)
+        normal = float(ndtri(probability))
+        nodes = np.cos(np.pi * (np.arange(points) + 0.5) / points)
+        alpha, beta = np.meshgrid(*2 * [4 / (1 + nodes) ** 2], indexing="ij")
+        below = betaincinv(alpha, beta, probability)
+        above = betaincinv(beta, alpha, 1 - probability)
+        rest = np.log(below) - np.log(above) - expansion(np, alpha, beta, normal)
+        inverse = np.linalg.inv(chebvander(nodes, points - 1))
+        coefficients = inverse @ rest @ inverse.T
+        return cls(tuple(map(tuple, coefficients.tolist())), probability, normal)
+
+    @eqx.filter_jit
+    def __call__(self, alpha: ArrayLike, beta: ArrayLike) -> Array:
+        """Return the quantile; arguments broadcast and keep their floating dtype."""
+        dtype = jnp.result_type(alpha, beta, 1.0)
+        alpha, beta = (at_least_one(jnp.asarray(shape, dtype)) for shape in (alpha, beta))
+        across, along = (2 * jax.lax.rsqrt(shape) - 1 for shape in (alpha, beta))
+        rows = [clenshaw(row, along) for row in self.coefficients]
+        logit = expansion(jnp, alpha, beta, self.normal) + clenshaw(rows, across)
+        return jax.nn.sigmoid(logit)
+
+
+def at_least_one(shape: Array) -> Array:
+    """Clip from below, with the full gradient at 1 (`jnp.maximum` would halve it there)."""
+    return jnp.where(shape < 1, 1, shape)
+
+
+def expansion(library, alpha, beta, normal: float):
+    """Return the first three terms of the logit, for arrays of NumPy or of JAX."""
+    inverse_alpha, inverse_beta = 1 / alpha, 1 / beta
+    spread = normal * library.sqrt(inverse_alpha + inverse_beta)
+    skew = (normal**2 - 1) / 6 * (inverse_beta - inverse_alpha)
+    return library.log(alpha) - library.log(beta) + spread + skew
+
+
+def clenshaw(coefficients, point: Array) -> Array:
+    """Sum c_k T_k(point) by Clenshaw's recurrence, stable in float32."""
+    later, latest = jnp.zeros_like(point), jnp.zeros_like(point)
+    for coefficient in reversed(coefficients[1:]):
+        later, latest = latest, 2 * point * latest - later + coefficient
+    return point * latest - later + coefficients[0]

@@ -1,0 +1,1 @@
+"""Room 5: from demonstrations to a constraint; one file is the algorithm box of one paper."""

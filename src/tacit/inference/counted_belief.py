@@ -1,0 +1,85 @@
+"""CA-ICRL in the lab with counted votes: no gradient, a belief for every confidence at once."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tacit.constraints.belief import step_cost
+from tacit.constraints.votes import CountedVotes, counted_votes
+from tacit.control.constrained_planning import Dynamics, constrained_plan
+from tacit.control.soft_planning import visit_probability
+
+LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
+MOST_ROUNDS = 40
+TOLERANCE = 1e-3
+
+
+class CountedBelief(NamedTuple):
+    """What counting the votes ends in."""
+
+    alpha: Float[Array, " X"]
+    beta: Float[Array, " X"]
+    tempted: Float[Array, " X"]
+    """The largest probability, over all rounds, with which a policy visited the query."""
+    rounds: Array
+    """How many rounds it took until no policy found a new way."""
+
+
+@partial(jax.jit, static_argnames=("horizon", "on_pairs", "votes"))
+def count_votes(
+    dynamics: Dynamics,
+    visitors: Float[Array, " X"],
+    number: Array | float,
+    budget: Array | float,
+    *,
+    horizon: int,
+    on_pairs: bool,
+    votes: CountedVotes,
+) -> CountedBelief:
+    """Algorithm 1 of the paper with votes that are counted instead of learned.
+
+    repeat
+        1. forward control: for each of five confidence levels, the optimal policy under the
+           constraint read off the present belief;
+        2. every query that one of these policies visits is tempting: the experts would have come,
+           had it been allowed. `tempted` keeps the largest such probability of all rounds;
+        3. alpha and beta from visitors and from those who were tempted and stayed away
+    until no policy finds a new way.
+
+    The first policy is unconstrained. `tempted` never falls, which is what keeps the game from
+    cycling: a query that is forbidden is no longer visited, and the evidence against it must not
+    fade for that. The levels are there so that one belief serves every confidence: for one belief
+    the allowed set shrinks as confidence rises, by construction.
+    """
+    states, actions, _ = dynamics.transitions.shape
+
+    def visits_at(confidence: Array, alpha: Array, beta: Array) -> Array:
+        costs = step_cost(alpha, beta, confidence, "graded", budget).reshape(states, -1)
+        costs = jnp.broadcast_to(costs, (states, actions))
+        plan = constrained_plan(dynamics, costs, budget, horizon)
+        return visits_under(plan.policy)
+
+    def visits_under(policy: Array) -> Array:
+        return visit_probability(
+            dynamics.transitions, dynamics.initial, policy, on_pairs=on_pairs
+        )
+
+    def next_round(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        tempted, _, rounds = carry
+        alpha, beta = counted_votes(visitors, number, tempted, votes)
+        levels = jnp.asarray(LEVELS, dtype=tempted.dtype)
+        visits = jax.vmap(visits_at, in_axes=(0, None, None))(levels, alpha, beta)
+        updated = jnp.maximum(tempted, visits.max(axis=0))
+        change = jnp.where(visitors > 0, 0.0, updated - tempted).max()
+        return updated, change, rounds + 1
+
+    free = constrained_plan(dynamics, jnp.zeros_like(dynamics.rewards), jnp.inf, horizon)
+    start = (visits_under(free.policy), jnp.asarray(jnp.inf), jnp.asarray(0))
+    tempted, _, rounds = jax.lax.while_loop(
+        lambda carry: (carry[1] > TOLERANCE) & (carry[2] < MOST_ROUNDS), next_round, start
+    )
+    alpha, beta = counted_votes(visitors, number, tempted, votes)
+    return CountedBelief(alpha, beta, tempted, rounds)

@@ -1,0 +1,123 @@
+"""CA-ICRL in the lab with learned votes: the paper's gradient, with nothing sampled."""
+
+from functools import partial
+from typing import Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.scipy.special import betaln, digamma
+from jaxtyping import Array, Float
+
+from tacit.constraints.quantile_table import QuantileTable
+from tacit.constraints.votes import LearnedVotes, initial_weights, learned_votes
+from tacit.control.constrained_planning import Dynamics
+from tacit.control.soft_planning import occupancy, soft_value_iteration
+
+Objective = Literal["quantile", "evidence"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+STEPS = 200
+LEARNING_RATE = 0.1
+PRIOR_WEIGHT = 1.0
+
+
+class LearnedBelief(NamedTuple):
+    """What the gradient ends in."""
+
+    alpha: Float[Array, " X"]
+    beta: Float[Array, " X"]
+    gap: Array
+    """Largest difference between the experts' and the model's visits: zero at the optimum of the
+    data terms."""
+
+
+def log_feasibility(alpha: Array, beta: Array, table: QuantileTable | None) -> Array:
+    """v(x), what stands for log phi(x) in the likelihood.
+
+    With a table, objective `quantile`: log of the (1 - lambda)-quantile (equation 8). Without one,
+    objective `evidence`: E[log phi] = digamma(alpha) - digamma(alpha + beta).
+    """
+    if table is not None:
+        return jnp.log(table(alpha, beta))
+    return digamma(alpha) - digamma(alpha + beta)
+
+
+def divergence_from_prior(alpha: Array, beta: Array) -> Array:
+    """KL(Beta(alpha, beta) || Beta(1, 1)).
+
+    -ln B(a, b) + (a - 1) psi(a) + (b - 1) psi(b) - (a + b - 2) psi(a + b)
+    """
+    return (
+        -betaln(alpha, beta)
+        + (alpha - 1) * digamma(alpha)
+        + (beta - 1) * digamma(beta)
+        - (alpha + beta - 2) * digamma(alpha + beta)
+    )
+
+
+@partial(jax.jit, static_argnames=("horizon", "votes", "table", "steps"))
+def learn_votes(
+    dynamics: Dynamics,
+    visitors: Float[Array, " X"],
+    mean_visits: Float[Array, " X"],
+    number: Array | float,
+    *,
+    horizon: int,
+    votes: LearnedVotes,
+    table: QuantileTable | None,
+    steps: int = STEPS,
+) -> LearnedBelief:
+    """Maximise the likelihood of the demonstrations over the weights of the encoder (equation 8).
+
+    The experts are modelled as p(tau) proportional to exp(r(tau) / temperature) * phi(tau)
+    (equation 5 with phi in place of the indicator), so that
+
+        gradient = E_experts[grad v] - E_policy[grad v]
+
+    where the policy is soft-optimal for r + temperature * v. Both expectations are exact sums over
+    occupancies, recomputed at every step: the importance weights of equations 12 and 13 are 1.
+    Without a table (objective `evidence`) the bound also pays KL(belief || Beta(1, 1)) / N per
+    query, so that the belief narrows as N grows and stays at the prior where nobody goes.
+
+    Args:
+        dynamics: the task.
+        visitors: how many experts visited each query.
+        mean_visits: steps that an expert spends at each query, on average.
+        number: N.
+        horizon: steps of an episode.
+        votes: how the encoder votes.
+        table: the quantile at 1 - lambda for objective `quantile`; None for `evidence`.
+        steps: gradient steps.
+    """
+    states, actions, _ = dynamics.transitions.shape
+    optimiser = optax.adam(LEARNING_RATE)
+
+    def model_visits(value: Array) -> Array:
+        spread = jnp.broadcast_to(value.reshape(states, -1), (states, actions))
+        policy, _ = soft_value_iteration(
+            dynamics.transitions,
+            dynamics.rewards + dynamics.temperature * spread,
+            horizon,
+            dynamics.temperature,
+        )
+        pairs = occupancy(dynamics.transitions, dynamics.initial, policy).sum(axis=0)
+        return pairs.reshape(-1) if len(value) > states else pairs.sum(axis=1)
+
+    def loss(weights: Array) -> tuple[Array, Array]:
+        alpha, beta = learned_votes(weights, visitors, number, votes)
+        value = log_feasibility(alpha, beta, table)
+        gap = mean_visits - jax.lax.stop_gradient(model_visits(jax.lax.stop_gradient(value)))
+        likelihood = (gap * value).sum()
+        if table is None:
+            likelihood -= PRIOR_WEIGHT / number * divergence_from_prior(alpha, beta).sum()
+        return -likelihood, jnp.abs(gap).max()
+
+    def step(carry: tuple[Array, optax.OptState], _: None) -> tuple[tuple, Array]:
+        weights, state = carry
+        gradient, gap = jax.grad(loss, has_aux=True)(weights)
+        updates, state = optimiser.update(gradient, state)
+        return (optax.apply_updates(weights, updates), state), gap
+
+    weights = initial_weights(len(visitors), votes).astype(dynamics.rewards.dtype)
+    (weights, _), gaps = jax.lax.scan(step, (weights, optimiser.init(weights)), None, length=steps)
+    return LearnedBelief(*learned_votes(weights, visitors, number, votes), gaps[-1])

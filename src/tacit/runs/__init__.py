@@ -1,0 +1,1 @@
+"""How a run is described, kept and continued."""

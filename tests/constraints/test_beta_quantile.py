@@ -1,0 +1,238 @@
+import itertools
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import betainc, betaincinv
+
+from tacit.constraints.beta_quantile import beta_quantile
+from tacit.errors import ArgumentError
+
+PROBABILITIES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)
+DTYPES = (np.float32, np.float64)
+shapes = st.floats(1, 20001, allow_subnormal=False)
+probabilities = st.floats(0.01, 0.99)
+
+
+@pytest.fixture(autouse=True)
+def both_precisions():
+    with jax.enable_x64(True):
+        yield
+
+
+def grid(dtype, count=30):
+    """All pairs of shapes at all probabilities, rounded to the dtype under test."""
+    axis = np.geomspace(1, 20001, count)
+    points = np.array(list(itertools.product(PROBABILITIES, axis, axis))).T
+    return points.astype(dtype)
+
+
+def truth(probability, alpha, beta):
+    return betaincinv(*(np.asarray(shape, np.float64) for shape in (alpha, beta, probability)))
+
+
+def slopes(probability, alpha, beta, **options):
+    """Derivatives in alpha and beta, point by point."""
+
+    def total(alpha, beta):
+        return beta_quantile(probability, alpha, beta, **options).sum()
+
+    return jax.jit(jax.grad(total, (0, 1)))(alpha, beta)
+
+
+def precise_slope(probability, alpha, beta):
+    """d/dalpha in 50 digits: the quantile by bisection and secant, then a central difference."""
+    with mpmath.workdps(50):
+        probability, alpha, beta = (mpmath.mpf(float(x)) for x in (probability, alpha, beta))
+
+        def cdf(x, alpha):
+            return mpmath.betainc(alpha, beta, 0, x, regularized=True)
+
+        guess = mpmath.mpf(float(betaincinv(float(alpha), float(beta), float(probability))))
+        for _ in range(3):
+            density = mpmath.exp(
+                (alpha - 1) * mpmath.log(guess) + (beta - 1) * mpmath.log1p(-guess)
+            ) / mpmath.beta(alpha, beta)
+            guess -= (cdf(guess, alpha) - probability) / density
+        step = alpha * mpmath.mpf(10) ** -12
+        change = (cdf(guess, alpha + step) - cdf(guess, alpha - step)) / (2 * step)
+        return float(-change / density)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_agrees_with_scipy_for_all_pairs_up_to_20001(dtype):
+    points = grid(dtype)
+    value = beta_quantile(*points)
+    error = np.abs(np.asarray(value, np.float64) - truth(*points))
+    small = (points[1] <= 300) & (points[2] <= 300)
+    assert value.dtype == dtype
+    assert error[small].max() <= (5e-5 if dtype == np.float32 else 1e-9)
+    assert error.max() <= (2e-4 if dtype == np.float32 else 1e-9)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gradients_agree_with_fifty_digits(dtype):
+    axis = (1.0, 1.0 + 1e-3, 1.7, 20.0, 300.0, 2500.0, 20001.0)
+    every = np.array(list(itertools.product((0.01, 0.3, 0.5, 0.99), axis, axis)))
+    points = every[::3].astype(dtype).T
+    by_alpha, by_beta = (np.asarray(slope, np.float64) for slope in slopes(*points))
+    of_alpha = np.array([precise_slope(*point) for point in points.T])
+    probability, alpha, beta = points.astype(np.float64)
+    # q(p; a, b) = 1 - q(1 - p; b, a), so the slope in beta is one in alpha.
+    mirrored = np.array([1 - probability, beta, alpha]).T
+    of_beta = np.array([-precise_slope(*point) for point in mirrored])
+    tolerance = 1e-2 if dtype == np.float32 else 1e-5
+    for ours, exact in ((by_alpha, of_alpha), (by_beta, of_beta)):
+        matters = np.abs(exact) > 1e-6
+        assert matters.sum() > 20
+        np.testing.assert_allclose(ours[matters], exact[matters], rtol=tolerance)
+
+
+def test_gradient_in_probability_is_one_over_the_density():
+    points = grid(np.float64, 12)
+    slope = jax.jit(jax.grad(lambda p: beta_quantile(p, points[1], points[2]).sum()))(points[0])
+    step = 1e-6
+    lower, upper = (truth(points[0] + sign * step, *points[1:]) for sign in (-1, 1))
+    np.testing.assert_allclose(slope, (upper - lower) / (2 * step), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_million_random_points_are_finite_with_finite_gradients(dtype):
+    random = np.random.default_rng(7)
+    count = 1_000_000 if dtype == np.float32 else 250_000
+    alpha, beta = np.exp(random.uniform(0, np.log(20001), (2, count))).astype(dtype)
+    probability = random.uniform(1e-6, 1 - 1e-6, count).astype(dtype)
+    value, pull = jax.jit(lambda *points: jax.vjp(beta_quantile, *points))(probability, alpha, beta)
+    assert bool(jnp.all((value > 0) & (value < 1)))
+    for slope in pull(jnp.ones_like(value)):
+        assert bool(jnp.all(jnp.isfinite(slope)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_corners_are_finite(dtype):
+    ends = (1e-7, 1e-5, 0.01, 0.5, 0.99, 1 - 1e-5, 1 - 1e-6)
+    sizes = (1, 1 + 1e-6, 2, 20001, 1e6)
+    points = np.array(list(itertools.product(ends, sizes, sizes))).T.astype(dtype)
+    value, pull = jax.vjp(beta_quantile, *points)
+    np.testing.assert_allclose(value, truth(*points), atol=2e-5 if dtype == np.float32 else 1e-7)
+    assert all(bool(jnp.all(jnp.isfinite(slope))) for slope in pull(jnp.ones_like(value)))
+
+
+@pytest.mark.parametrize(("smallest", "tolerance"), [(0.5, 1e-8), (0.3, 1e-7), (0.1, 1e-5)])
+def test_shapes_below_one_lose_precision_gradually(smallest, tolerance):
+    axis = np.geomspace(smallest, 100, 12)
+    points = np.array(list(itertools.product(PROBABILITIES, axis, axis))).T
+    np.testing.assert_allclose(beta_quantile(*points), truth(*points), atol=tolerance)
+
+
+@pytest.mark.parametrize("method", ["exact", "paper"])
+def test_jit_equals_eager_and_vmap_equals_a_batch(method):
+    points = grid(np.float64, 7)
+
+    def quantile(probability, alpha, beta):
+        return beta_quantile(probability, alpha, beta, method=method)
+
+    eager = quantile(*points)
+    tolerance = {"rtol": 1e-12, "atol": 1e-14}
+    np.testing.assert_allclose(jax.jit(quantile)(*points), eager, **tolerance)
+    np.testing.assert_allclose(jax.vmap(quantile)(*points), eager, **tolerance)
+    one_by_one = jax.vmap(jax.grad(quantile, (1, 2)))(*points)
+    at_once = slopes(*points, method=method)
+    np.testing.assert_allclose(one_by_one, at_once, rtol=1e-9, atol=1e-12)
+
+
+def test_forward_and_reverse_mode_agree_inside_a_scan():
+    def walk(alpha):
+        def step(total, beta):
+            return total + beta_quantile(0.3, alpha, beta), None
+
+        return jax.lax.scan(step, jnp.zeros_like(alpha), jnp.array([1.0, 5.0, 40.0]))[0]
+
+    np.testing.assert_allclose(jax.grad(walk)(3.0), jax.jacfwd(walk)(3.0), rtol=1e-12)
+
+
+def test_arguments_broadcast_and_keep_their_precision():
+    alpha, beta = jnp.arange(1, 4, dtype=jnp.float32)[:, None], jnp.ones(2, jnp.float32)
+    value = beta_quantile(0.5, alpha, beta)
+    assert value.shape == (3, 2)
+    assert value.dtype == jnp.float32
+    assert beta_quantile(0.5, alpha.astype(jnp.bfloat16), 2).dtype == jnp.bfloat16
+    assert beta_quantile(0.5, 2, 3).dtype == jnp.float64
+    with jax.enable_x64(False):
+        assert beta_quantile(np.float64(0.5), np.ones(2), 3).dtype == jnp.float32
+
+
+@settings(max_examples=60, deadline=None)
+@given(probability=probabilities, alpha=shapes, beta=shapes)
+def test_mirror_symmetry_and_round_trip(probability, alpha, beta):
+    value = float(beta_quantile(probability, alpha, beta))
+    assert value == pytest.approx(1 - float(beta_quantile(1 - probability, beta, alpha)), abs=1e-9)
+    # The cdf turns an error in x into one in p by the density, at most 113 at these shapes.
+    assert betainc(alpha, beta, value) == pytest.approx(probability, abs=1e-7)
+
+
+@settings(max_examples=60, deadline=None)
+@given(probability=probabilities, alpha=shapes, beta=shapes, factor=st.floats(1.001, 3))
+def test_grows_with_probability_and_alpha_and_falls_with_beta(probability, alpha, beta, factor):
+    here = float(beta_quantile(probability, alpha, beta))
+    further = 1 - (1 - probability) / factor
+    rounding = 1e-9
+    assert float(beta_quantile(further, alpha, beta)) >= here - rounding
+    assert float(beta_quantile(probability, alpha * factor, beta)) >= here - rounding
+    assert float(beta_quantile(probability, alpha, beta * factor)) <= here + rounding
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ((0.0, 2.0, 2.0), "probability"),
+        ((1.0, 2.0, 2.0), "probability"),
+        ((np.array([0.5, 1.2]), 2.0, 2.0), "probability"),
+        ((0.5, 0.0, 2.0), "alpha"),
+        ((0.5, np.inf, 2.0), "alpha"),
+        ((0.5, 2.0, -1.0), "beta"),
+        ((0.5, 2.0, np.nan), "beta"),
+    ],
+)
+@pytest.mark.parametrize("method", ["exact", "paper"])
+def test_out_of_range_raises_eagerly_and_is_nan_under_jit(arguments, name, method):
+    with pytest.raises(ArgumentError, match=f"{name} must be"):
+        beta_quantile(*arguments, method=method)
+    value = jax.jit(lambda *points: beta_quantile(*points, method=method))(*arguments)
+    assert bool(jnp.isnan(value).any())
+
+
+def test_an_unknown_method_is_named():
+    with pytest.raises(ArgumentError, match="'guess'"):
+        beta_quantile(0.5, 2.0, 2.0, method="guess")  # pyright: ignore[reportArgumentType]
+
+
+def test_paper_method_is_the_lookup_in_a_table_of_steps_of_a_thousandth():
+    random = np.random.default_rng(3)
+    alpha, beta = np.exp(random.uniform(0, np.log(20001), (2, 200)))
+    entries = np.linspace(0, 1, 1001)
+    table = betainc(alpha[:, None], beta[:, None], entries)
+    for probability in PROBABILITIES:
+        looked_up = entries[np.argmax(table >= probability, axis=1)]
+        value = beta_quantile(probability, alpha, beta, method="paper")
+        np.testing.assert_allclose(value, looked_up, atol=1e-12)
+        excess = value - truth(probability, alpha, beta)
+        assert excess.min() >= -1e-9
+        assert excess.max() <= 0.001
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_paper_gradient_is_the_forward_difference(dtype):
+    probability, alpha, beta = grid(dtype, 8)
+    here = beta_quantile(probability, alpha, beta, method="paper")
+    step = dtype(0.002)
+    by_alpha = (beta_quantile(probability, alpha + step, beta, method="paper") - here) / step
+    by_beta = (beta_quantile(probability, alpha, beta + step, method="paper") - here) / step
+    ours = slopes(probability, alpha, beta, method="paper")
+    np.testing.assert_allclose(ours[0], by_alpha, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(ours[1], by_beta, rtol=1e-5, atol=1e-4)
+    assert np.mean(np.asarray(ours[0]) == 0) > 0.5
