@@ -1,0 +1,188 @@
+"""The exact Bayesian answer, for rules from a family small enough to enumerate.
+
+This is the reference for what confidence should mean: a prior over rules, the likelihood of the
+demonstrations under each (equation 5), and the posterior, with no approximation.
+"""
+
+import itertools
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+from scipy.special import logsumexp
+
+from tacit.control.constrained_planning import Dynamics, constrained_plan
+from tacit.control.soft_planning import violation_probability
+from tacit.constraints.votes import visits_of
+from tacit.demonstrations.trajectories import Trajectories
+from tacit.environments.tabular import TabularTask
+from tacit.errors import ArgumentError
+from tacit.precision import in_double_precision
+
+MOST_CANDIDATES = 14
+CHUNK = 256
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class RuleFamily:
+    """Every rule that is thought possible; each is as likely as the others beforehand.
+
+    Fields:
+        task: what the rules are about.
+        allowed: [rules, X] what each rule allows.
+    """
+
+    task: TabularTask
+    allowed: Bool[np.ndarray, "rules X"]
+
+
+def limit_rules(task: TabularTask) -> RuleFamily:
+    """Limits on the column of a state, as on the chain: "stay right of ...", "no limit" included.
+
+    Only limits that allow every possible first state.
+    """
+    if task.positions is None or task.rule_on != "state":
+        raise ArgumentError(f"limits need a rule on states with positions; {task.name} has none")
+    column = task.positions[:, 1]
+    first = column[task.initial > 0].min()
+    limits = np.unique(column[column <= first])
+    return RuleFamily(task, column[None, :] >= limits[:, None])
+
+
+def subset_rules(task: TabularTask, candidates: np.ndarray) -> RuleFamily:
+    """Any subset of the candidate queries may be forbidden; everything else is allowed."""
+    candidates = np.asarray(candidates)
+    if not 1 <= len(candidates) <= MOST_CANDIDATES:
+        raise ArgumentError(
+            f"between 1 and {MOST_CANDIDATES} candidates can be enumerated, not {len(candidates)}"
+        )
+    if not ((candidates >= 0) & (candidates < task.number_of_queries)).all():
+        raise ArgumentError(f"candidates must lie in 0 to {task.number_of_queries - 1}")
+    choices = np.array(list(itertools.product((True, False), repeat=len(candidates))))
+    allowed = np.ones((len(choices), task.number_of_queries), dtype=bool)
+    allowed[:, candidates] = choices
+    return RuleFamily(task, allowed)
+
+
+@dataclass(frozen=True, eq=False)
+class ExactPosterior:
+    """P(rule | demonstrations), and the constraints that follow from it.
+
+    Fields:
+        family: the rules.
+        probability: [..., rules].
+    """
+
+    family: RuleFamily
+    probability: Float[np.ndarray, "... rules"]
+
+    @property
+    def feasibility(self) -> Float[np.ndarray, "... X"]:
+        """P(x is allowed | demonstrations) for every query x."""
+        return self.probability @ self.family.allowed
+
+    def allowed(self, confidence: float) -> Bool[np.ndarray, "... X"]:
+        """The constraint at a confidence, query by query: allowed iff P(x is allowed) >= lambda.
+
+        This is what the paper's quantile becomes when phi is 0 or 1: the (1 - lambda)-quantile of
+        a Bernoulli variable is 1 exactly if its probability is at least lambda.
+        """
+        return self.feasibility >= confidence - ROUNDING
+
+    def jointly_allowed(self, confidence: float) -> Bool[np.ndarray, "... X"]:
+        """A constraint that is *as a whole* at least as tight as the truth with confidence lambda.
+
+        Queries are added from the surest down, as long as P(all of them are allowed) >= lambda.
+        """
+        flat = self.probability.reshape(-1, self.probability.shape[-1])
+        answer = np.zeros((len(flat), self.family.allowed.shape[1]), dtype=bool)
+        order = np.argsort(-(flat @ self.family.allowed), axis=1, kind="stable")
+        for row, (weights, queries) in enumerate(zip(flat, order, strict=True)):
+            together = np.logical_and.accumulate(self.family.allowed[:, queries], axis=1)
+            enough = weights @ together >= confidence - ROUNDING
+            answer[row, queries[enough]] = True
+        return answer.reshape(*self.probability.shape[:-1], -1)
+
+
+def exact_posterior(family: RuleFamily, demonstrations: Trajectories) -> ExactPosterior:
+    """The posterior given one data set of feasible episodes."""
+    counts = action_counts(family.task, demonstrations)
+    visited = visits_of(family.task, demonstrations).any(axis=0)
+    return exact_posteriors(
+        family, counts[None], visited[None], np.array([len(demonstrations)])
+    )
+
+
+@in_double_precision
+def exact_posteriors(
+    family: RuleFamily, counts: np.ndarray, visited: np.ndarray, numbers: np.ndarray
+) -> ExactPosterior:
+    """The posterior for many data sets at once, which share the work of planning for every rule.
+
+    log P(D | rule) = sum over steps of log pi_rule(a_t | s_t) - N log P(an episode is feasible),
+    and minus infinity where a demonstration breaks the rule: pi_rule is the expert for that rule
+    (equation 4), and only its feasible episodes become demonstrations. Transition probabilities
+    are the same under every rule and cancel.
+
+    Args:
+        family: the rules.
+        counts: [D, H, S, A] how often each action was taken, per data set.
+        visited: [D, X] whether any demonstration visited the query.
+        numbers: [D] demonstrations per data set.
+    """
+    task = family.task
+    dynamics = Dynamics.of(task)
+    flat = counts.reshape(len(counts), -1)
+    columns = []
+    for start in range(0, len(family.allowed), CHUNK):
+        allowed = family.allowed[start : start + CHUNK]
+        padded = np.concatenate([allowed, np.ones((CHUNK - len(allowed), allowed.shape[1]))])
+        log_policy, log_feasible = expert_for_rules(
+            dynamics, jnp.asarray(task.on_pairs(1.0 - padded)), task.budget, task.horizon
+        )
+        log_policy = np.asarray(log_policy[: len(allowed)]).reshape(len(allowed), -1)
+        likelihood = flat @ log_policy.T
+        likelihood -= numbers[:, None] * np.asarray(log_feasible[: len(allowed)])
+        broken = (visited[:, None, :] & ~allowed[None]).any(axis=2)
+        columns.append(np.where(broken, -np.inf, likelihood))
+    logarithm = np.concatenate(columns, axis=1)
+    impossible = np.flatnonzero(np.isneginf(logarithm).all(axis=1))
+    if len(impossible):
+        raise ArgumentError(
+            "no rule of the family allows everything that the demonstrations did "
+            f"(data set {impossible[0]})"
+        )
+    return ExactPosterior(
+        family, np.exp(logarithm - logsumexp(logarithm, axis=1, keepdims=True))
+    )
+
+
+@partial(jax.jit, static_argnames="horizon")
+def expert_for_rules(
+    dynamics: Dynamics, costs: Float[Array, "rules S A"], budget: float, horizon: int
+) -> tuple[Float[Array, "rules H S A"], Float[Array, " rules"]]:
+    """For each rule the logarithm of the expert's policy and of P(an episode is feasible)."""
+
+    def one(rule_costs: Array) -> tuple[Array, Array]:
+        policy = constrained_plan(dynamics, rule_costs, budget, horizon).policy
+        violation = violation_probability(
+            dynamics.transitions, dynamics.initial, policy, rule_costs
+        )
+        tiny = jnp.finfo(policy.dtype).tiny
+        return jnp.log(jnp.maximum(policy, tiny)), jnp.log1p(-jnp.minimum(violation, 1 - 1e-12))
+
+    return jax.vmap(one)(costs)
+
+
+def action_counts(task: TabularTask, demonstrations: Trajectories) -> np.ndarray:
+    """[H, S, A] how often each action was taken at each step and state."""
+    counts = np.zeros((task.horizon, task.number_of_states, task.number_of_actions))
+    steps = np.broadcast_to(np.arange(demonstrations.mask.shape[1]), demonstrations.mask.shape)
+    mask = demonstrations.mask
+    states, actions = demonstrations.observations[:, :-1, 0], demonstrations.actions[:, :, 0]
+    np.add.at(counts, (steps[mask], states[mask], actions[mask]), 1.0)
+    return counts
