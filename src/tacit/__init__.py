@@ -1,1 +1,30 @@
 """Learn the unwritten rules experts follow, at a confidence level you choose."""
+
+from tacit.constraints.beta_quantile import beta_quantile
+from tacit.control.expert import Expert, collect, train_expert
+from tacit.demonstrations.trajectories import Trajectories
+from tacit.environments.registry import make
+from tacit.environments.tabular import TabularTask
+from tacit.errors import TacitError
+from tacit.evaluation.evaluate import evaluate
+from tacit.inference.exact_posterior import exact_posterior, limit_rules, subset_rules
+from tacit.inference.infer import infer
+from tacit.inference.result import Result, load
+
+__all__ = [
+    "Expert",
+    "Result",
+    "TabularTask",
+    "TacitError",
+    "Trajectories",
+    "beta_quantile",
+    "collect",
+    "evaluate",
+    "exact_posterior",
+    "infer",
+    "limit_rules",
+    "load",
+    "make",
+    "subset_rules",
+    "train_expert",
+]

@@ -18,3 +18,7 @@ class TaskError(TacitError, ValueError):
 
 class DemonstrationError(TacitError, ValueError):
     """Demonstrations that cannot be used; the message names file, episode and field."""
+
+
+class StorageError(TacitError, OSError):
+    """A file or folder that cannot be written, or that does not hold what it should."""

@@ -8,7 +8,7 @@ import pytest
 
 from tacit.demonstrations import dataset_file
 from tacit.demonstrations.trajectories import Trajectories
-from tacit.errors import DemonstrationError, TacitError
+from tacit.errors import DemonstrationError, StorageError, TacitError
 
 
 def example(seed=0, lengths=(4, 2, 6)):
@@ -194,7 +194,7 @@ def test_a_write_that_fails_leaves_the_old_data(tmp_path, name, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(dataset_file, "minari_fields", broken)
-    with pytest.raises(DemonstrationError, match=r"cannot be written .*No space left"):
+    with pytest.raises(StorageError, match=r"cannot be written .*No space left"):
         example(seed=1).save(tmp_path / name)
     assert Trajectories.load(tmp_path / name) == example()
     assert os.listdir(tmp_path) == [name]

@@ -41,6 +41,7 @@ class Solution(NamedTuple):
     by_beta: Array
 
 
+@jax.jit
 def solve(probability: Array, alpha: Array, beta: Array) -> Solution:
     """Solve for arrays of one shape and one dtype, float32 or float64; NaN where undefined."""
     valid = (probability > 0) & (probability < 1) & (alpha > 0) & (beta > 0)

@@ -52,9 +52,7 @@ def train_expert(task: TabularTask, *, seed: int = 0) -> Expert:
         dynamics, costs, jnp.asarray(task.budget)
     )
     pairs = occupancy(dynamics.transitions, dynamics.initial, plan.policy)
-    violation = violation_probability(
-        dynamics.transitions, dynamics.initial, plan.policy, costs
-    )
+    violation = violation_probability(dynamics.transitions, dynamics.initial, plan.policy, costs)
     return Expert(
         task=task,
         policy=np.asarray(plan.policy),

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.demonstrations.atomic_write import atomic_write
 from tacit.demonstrations.checks import blame
 from tacit.demonstrations.trajectories import PathName, Trajectories
 from tacit.errors import ArgumentError, DemonstrationError
+from tacit.runs.atomic_write import atomic_write
 
 TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1}
 

@@ -15,7 +15,6 @@ from typing import Any
 import h5py
 import numpy as np
 
-from tacit.demonstrations.atomic_write import atomic_write
 from tacit.demonstrations.checks import blame, place
 from tacit.demonstrations.episode_group import (
     FIELDS,
@@ -27,6 +26,7 @@ from tacit.demonstrations.episode_group import (
 from tacit.demonstrations.spaces import describe_space
 from tacit.demonstrations.trajectories import PathName, Trajectories
 from tacit.errors import DemonstrationError
+from tacit.runs.atomic_write import atomic_write
 
 FILE_SUFFIXES = (".hdf5", ".h5")
 LAYOUT_VERSION = "0.5.0"

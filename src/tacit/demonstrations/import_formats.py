@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.demonstrations.atomic_write import atomic_write
 from tacit.demonstrations.checks import LARGEST_BYTES, blame, flags, numbers, place
 from tacit.demonstrations.trajectories import ARRAY_FIELDS, PathName, Trajectories
 from tacit.errors import DemonstrationError
+from tacit.runs.atomic_write import atomic_write
 
 OPTIONAL = ("costs", "terminated", "provenance")
 FLAT = ("observations", "next_observations", "actions", "rewards", "terminals")

@@ -63,9 +63,7 @@ def count_votes(
         return visits_under(plan.policy)
 
     def visits_under(policy: Array) -> Array:
-        return visit_probability(
-            dynamics.transitions, dynamics.initial, policy, on_pairs=on_pairs
-        )
+        return visit_probability(dynamics.transitions, dynamics.initial, policy, on_pairs=on_pairs)
 
     def next_round(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         tempted, _, rounds = carry

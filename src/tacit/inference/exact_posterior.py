@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from scipy.special import logsumexp
 
+from tacit.constraints.votes import visits_of
 from tacit.control.constrained_planning import Dynamics, constrained_plan
 from tacit.control.soft_planning import violation_probability
-from tacit.constraints.votes import visits_of
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
@@ -112,9 +112,7 @@ def exact_posterior(family: RuleFamily, demonstrations: Trajectories) -> ExactPo
     """The posterior given one data set of feasible episodes."""
     counts = action_counts(family.task, demonstrations)
     visited = visits_of(family.task, demonstrations).any(axis=0)
-    return exact_posteriors(
-        family, counts[None], visited[None], np.array([len(demonstrations)])
-    )
+    return exact_posteriors(family, counts[None], visited[None], np.array([len(demonstrations)]))
 
 
 @in_double_precision
@@ -156,9 +154,7 @@ def exact_posteriors(
             "no rule of the family allows everything that the demonstrations did "
             f"(data set {impossible[0]})"
         )
-    return ExactPosterior(
-        family, np.exp(logarithm - logsumexp(logarithm, axis=1, keepdims=True))
-    )
+    return ExactPosterior(family, np.exp(logarithm - logsumexp(logarithm, axis=1, keepdims=True)))
 
 
 @partial(jax.jit, static_argnames="horizon")

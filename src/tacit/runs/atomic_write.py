@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from tacit.errors import DemonstrationError
+from tacit.errors import StorageError
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
             os.replace(part, path)
         sync(path.parent)
     except (OSError, RuntimeError) as error:
-        raise DemonstrationError(
+        raise StorageError(
             f"{path}: cannot be written ({error}); check the folder, its permissions and free space"
         ) from error
     finally:

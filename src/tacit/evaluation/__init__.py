@@ -1,0 +1,1 @@
+"""Room 6: how good is it, how sure are we."""

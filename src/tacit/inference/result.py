@@ -1,0 +1,86 @@
+"""What inference gives back: a constraint, a policy that keeps it, and how they came about."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.constraints.tabular_constraint import TabularConstraint
+from tacit.environments.tabular import TabularTask
+from tacit.errors import StorageError
+from tacit.runs.array_file import read_arrays, write_arrays
+
+FILE = "result.safetensors"
+TASK_ARRAYS = ("transitions", "rewards", "costs", "initial", "positions")
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of `tacit.infer`.
+
+    Fields:
+        constraint: the learned rule, to be asked at any confidence.
+        policy: [H, S, A] the optimal policy under the constraint at its confidence.
+        metrics: numbers from the learning.
+        settings: method, seed, versions, demonstrations: all that is needed to do it again.
+        task: what it was learned on.
+    """
+
+    constraint: TabularConstraint
+    policy: np.ndarray
+    metrics: dict[str, float]
+    settings: dict[str, Any]
+    task: TabularTask
+
+    def save(self, folder: str | Path) -> Path:
+        """Write `folder`/result.safetensors: arrays, and all else as JSON in its header."""
+        task, constraint = self.task, self.constraint
+        arrays = {"policy": self.policy, "alpha": constraint.alpha, "beta": constraint.beta}
+        for field in TASK_ARRAYS:
+            if getattr(task, field) is not None:
+                arrays[f"task.{field}"] = getattr(task, field)
+        header = {
+            "kind": "tacit result",
+            "metrics": self.metrics,
+            "settings": self.settings,
+            "constraint": {
+                field: getattr(constraint, field)
+                for field in (
+                    "confidence",
+                    "reading",
+                    "budget",
+                    "number_of_actions",
+                    "rule_on",
+                    "any_confidence",
+                )
+            },
+            "task": {
+                field: getattr(task, field)
+                for field in ("horizon", "temperature", "budget", "rule_on", "actions", "name")
+            },
+        }
+        return write_arrays(Path(folder) / FILE, arrays, header)
+
+
+def load(folder: str | Path) -> Result:
+    """Read what `Result.save` wrote; nothing in the file can run code."""
+    path = Path(folder) / FILE
+    arrays, header = read_arrays(path)
+    if header.get("kind") != "tacit result":
+        raise StorageError(f"{path}: not a result of tacit.infer")
+    try:
+        task_arrays = {
+            field: arrays[f"task.{field}"] for field in TASK_ARRAYS if f"task.{field}" in arrays
+        }
+        return Result(
+            constraint=TabularConstraint(
+                alpha=arrays["alpha"], beta=arrays["beta"], **header["constraint"]
+            ),
+            policy=arrays["policy"],
+            metrics=header["metrics"],
+            settings=header["settings"],
+            task=TabularTask(**task_arrays, **header["task"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise StorageError(f"{path}: the result is incomplete: {error}") from None

@@ -1,0 +1,1 @@
+"""Room 8: figures and one self-contained HTML page."""

@@ -1,0 +1,156 @@
+"""What a confidence level buys: fewer violations, for how much reward."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tacit.reports.band import Band, draw_band, sorted_bands
+from tacit.reports.style import (
+    BLUE,
+    BROKEN,
+    GREEN,
+    INK,
+    TICK_SIZE,
+    VERMILION,
+    confidence_axis,
+    legend_below,
+    legend_under,
+    new_figure,
+    share_axis,
+    stretched_share_axis,
+    style_axes,
+)
+
+ASKED = "confidence asked for"
+
+
+def confidence_curves(
+    confidences: Sequence[float] | np.ndarray,
+    violation: Band,
+    reward: Band,
+    expert_violation: float,
+    expert_reward: float,
+) -> Figure:
+    """Violation and reward against confidence, side by side, with the experts' own levels.
+
+    The promise is that at confidence c at most 1 - c of the episodes break the rule; the region
+    above that line is shaded.
+    """
+    places, (violation, reward) = sorted_bands("confidences", confidences, violation, reward)
+    figure = new_figure(3.9)
+    left, right = figure.subplots(1, 2)
+    draw_violation(left, places, violation, expert_violation)
+    style_axes(right, title="Reward", across=ASKED, up="reward per episode")
+    draw_band(right, places, reward, colour=GREEN, label="learned rule, with interval")
+    draw_level(right, expert_reward, "experts")
+    confidence_axis(right, places)
+    legend_below(right)
+    return figure
+
+
+def draw_violation(axes: Axes, places: np.ndarray, violation: Band, expert: float) -> None:
+    """The violation panel: measured band, promise, and where the promise would be broken."""
+    style_axes(
+        axes,
+        title="Violation of the true rule",
+        across=ASKED,
+        up="episodes that break it\n(axis stretched near 0)",
+    )
+    confidence_axis(axes, places)
+    draw_promise(axes, np.nanmax([*violation.high, *violation.value, expert]))
+    draw_band(axes, places, violation, colour=BLUE, label="learned rule, with interval")
+    draw_level(axes, expert, "experts")
+    legend_below(axes)
+
+
+def draw_promise(axes: Axes, highest: float) -> None:
+    """The line 1 - confidence, shaded above it, on a y axis that holds `highest` as well."""
+    ends = np.linspace(*axes.get_xlim(), 100)
+    promise = 1 - ends
+    top = float(min(1.02, 1.1 * max(highest, promise[0])))
+    stretched_share_axis(axes, top)
+    axes.fill_between(ends, promise, 1.2, color=BROKEN, linewidth=0, zorder=0.5)
+    axes.plot(
+        ends,
+        promise,
+        color=VERMILION,
+        linestyle="--",
+        linewidth=1.4,
+        label="promise: 1 − confidence",
+    )
+    axes.text(
+        0.97,
+        0.95,
+        "promise broken",
+        transform=axes.transAxes,
+        ha="right",
+        va="top",
+        fontsize=TICK_SIZE,
+        fontstyle="italic",
+        color="#8a3b0b",
+        bbox={"facecolor": BROKEN, "edgecolor": "none", "pad": 1.5},
+    )
+
+
+def draw_level(axes: Axes, level: float, label: str) -> None:
+    """A dotted horizontal line at a level to compare with."""
+    axes.axhline(level, color=INK, linestyle=":", linewidth=1.5, label=label, zorder=2.2)
+
+
+def coverage_against_confidence(
+    confidences: Sequence[float] | np.ndarray, joint: Band, pointwise: Band
+) -> Figure:
+    """How often the learned rule was safe, against how often it promised to be.
+
+    `joint` is the share of data sets in which every state that the learned rule allows is truly
+    allowed; `pointwise` is the share of allowed states that are truly allowed. A point on or above
+    the diagonal keeps the promise.
+    """
+    places, (joint, pointwise) = sorted_bands("confidences", confidences, joint, pointwise)
+    figure = new_figure(4.7, width=6.4)
+    axes = figure.subplots()
+    style_axes(
+        axes,
+        title="Is the learned rule as safe as it says?",
+        across="confidence asked for (how often the rule should be safe)",
+        up="how often it was safe",
+    )
+    confidence_axis(axes, places)
+    draw_diagonal(axes)
+    draw_band(
+        axes, places, joint, colour=BLUE, label="whole rule: allows nothing that is forbidden"
+    )
+    draw_band(
+        axes,
+        places,
+        pointwise,
+        colour=GREEN,
+        marker="s",
+        label="single states: an allowed one is truly allowed",
+    )
+    share_axis(axes)
+    legend_under(figure, axes.get_legend_handles_labels()[0], columns=1)
+    return figure
+
+
+def draw_diagonal(axes: Axes) -> None:
+    """What was asked for, with the region that falls short of it shaded."""
+    ends = np.array(axes.get_xlim())
+    axes.fill_between(ends, -0.1, ends, color=BROKEN, linewidth=0, zorder=0.5)
+    axes.plot(
+        ends, ends, color=VERMILION, linestyle="--", linewidth=1.4, label="exactly as asked for"
+    )
+    axes.text(
+        0.97,
+        0.05,
+        "less safe than asked for",
+        transform=axes.transAxes,
+        ha="right",
+        va="bottom",
+        fontsize=TICK_SIZE,
+        fontstyle="italic",
+        color="#8a3b0b",
+        bbox={"facecolor": BROKEN, "edgecolor": "none", "pad": 1.5},
+    )

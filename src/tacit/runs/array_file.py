@@ -1,0 +1,34 @@
+"""Arrays and facts in one file: safetensors with a JSON header, written whole or not at all."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from tacit.errors import StorageError
+from tacit.runs.atomic_write import atomic_write
+
+
+def write_arrays(path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Path:
+    """Write arrays and a JSON-able header to `path`."""
+    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    with atomic_write(path) as part:
+        save_file(whole, part, metadata={"tacit": json.dumps(header, sort_keys=True)})
+    return path
+
+
+def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read the arrays and the header of a file that `write_arrays` wrote."""
+    if not path.is_file():
+        raise StorageError(f"{path}: there is no such file")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = json.loads((file.metadata() or {})["tacit"])
+            return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118
+    except (SafetensorError, KeyError, json.JSONDecodeError, OSError, ValueError) as error:
+        raise StorageError(
+            f"{path}: damaged, or not written by tacit ({type(error).__name__}: {error})"
+        ) from None
