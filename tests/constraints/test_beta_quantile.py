@@ -1,5 +1,5 @@
 import itertools
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -89,11 +89,11 @@ def test_agrees_with_scipy_for_all_pairs_up_to_20001(dtype):
 def test_gradients_agree_with_mpmath(dtype):
     axis = (1.0, 1.0 + 2**-10, 1.75, 20.0, 300.0, 2500.0, 20001.0)
     every = np.array(list(itertools.product((0.01, 0.3, 0.5, 0.99), axis, axis)), np.float32)
-    points = every[::5].T
+    points = every[::7].T
     exact = np.array([precise_slopes(*map(float, point)) for point in points.T]).T
     ours = np.asarray(slopes(*points.astype(dtype)), np.float64)
     matters = np.abs(exact) > 1e-6
-    assert matters.sum() > 40
+    assert matters.sum() > 25
     tolerance = 1e-2 if dtype == np.float32 else 1e-5
     np.testing.assert_allclose(ours[matters], exact[matters], rtol=tolerance)
 
@@ -128,7 +128,7 @@ def test_corners_are_finite(dtype):
     ends = (1e-7, 1e-5, 0.01, 0.5, 0.99, 1 - 1e-5, 1 - 1e-6)
     sizes = (1, 1 + 1e-6, 2, 20001, 1e6)
     points = np.array(list(itertools.product(ends, sizes, sizes))).T.astype(dtype)
-    value, pull = jax.vjp(beta_quantile, *points)
+    value, pull = jax.jit(lambda *points: jax.vjp(beta_quantile, *points))(*points)
     np.testing.assert_allclose(value, truth(*points), atol=2e-5 if dtype == np.float32 else 1e-7)
     assert all(bool(jnp.all(jnp.isfinite(slope))) for slope in pull(jnp.ones_like(value)))
 
@@ -141,19 +141,18 @@ def test_shapes_below_one_lose_precision_gradually(smallest, tolerance):
 
 
 @pytest.mark.parametrize("method", ["exact", "paper"])
-def test_jit_equals_eager_and_vmap_equals_a_batch(method):
+def test_jit_equals_eager(method):
     points = grid(np.float64, 7)
+    quantile = partial(beta_quantile, method=method)
+    np.testing.assert_allclose(jax.jit(quantile)(*points), quantile(*points), rtol=1e-12)
 
-    def quantile(probability, alpha, beta):
-        return beta_quantile(probability, alpha, beta, method=method)
 
-    eager = quantile(*points)
-    tolerance = {"rtol": 1e-8, "atol": 1e-11}
-    np.testing.assert_allclose(jax.jit(quantile)(*points), eager, **tolerance)
-    np.testing.assert_allclose(jax.vmap(quantile)(*points), eager, **tolerance)
-    one_by_one = jax.vmap(jax.grad(quantile, (1, 2)))(*points)
-    at_once = slopes(*points, method=method)
-    np.testing.assert_allclose(one_by_one, at_once, rtol=1e-5, atol=1e-9)
+def test_vmap_equals_a_batch():
+    points = grid(np.float64, 7)
+    # Alone, a point may stop stepping earlier than in a batch: equal to the promise, not the bit.
+    value, slope = jax.jit(jax.vmap(jax.value_and_grad(beta_quantile, 1)))(*points)
+    np.testing.assert_allclose(value, beta_quantile(*points), atol=1e-10)
+    np.testing.assert_allclose(slope, slopes(*points)[0], rtol=1e-5, atol=1e-9)
 
 
 def test_forward_and_reverse_mode_agree_inside_a_scan():
@@ -163,7 +162,8 @@ def test_forward_and_reverse_mode_agree_inside_a_scan():
 
         return jax.lax.scan(step, jnp.zeros_like(alpha), jnp.array([1.0, 5.0, 40.0]))[0]
 
-    np.testing.assert_allclose(jax.grad(walk)(3.0), jax.jacfwd(walk)(3.0), rtol=1e-12)
+    forward, reverse = jax.jit(lambda x: (jax.jacfwd(walk)(x), jax.grad(walk)(x)))(3.0)
+    np.testing.assert_allclose(forward, reverse, rtol=1e-12)
 
 
 def test_arguments_broadcast_and_keep_their_precision():
@@ -171,8 +171,8 @@ def test_arguments_broadcast_and_keep_their_precision():
     value = beta_quantile(0.5, alpha, beta)
     assert value.shape == (3, 2)
     assert value.dtype == jnp.float32
-    assert beta_quantile(0.5, alpha.astype(jnp.bfloat16), 2).dtype == jnp.bfloat16
-    assert beta_quantile(0.5, 2, 3).dtype == jnp.float64
+    assert jax.eval_shape(beta_quantile, 0.5, alpha.astype(jnp.bfloat16), 2).dtype == jnp.bfloat16
+    assert jax.eval_shape(beta_quantile, 0.5, 2, 3).dtype == jnp.float64
     with jax.enable_x64(False):
         assert beta_quantile(np.float64(0.5), np.ones(2), 3).dtype == jnp.float32
 
@@ -209,12 +209,20 @@ def test_grows_with_probability_and_alpha_and_falls_with_beta(probability, alpha
         ((0.5, 2.0, np.nan), "beta"),
     ],
 )
-@pytest.mark.parametrize("method", ["exact", "paper"])
-def test_out_of_range_raises_eagerly_and_is_nan_under_jit(arguments, name, method):
+def test_out_of_range_raises_eagerly(arguments, name):
     with pytest.raises(ArgumentError, match=f"{name} must be"):
-        beta_quantile(*arguments, method=method)
-    value = jax.jit(lambda *points: beta_quantile(*points, method=method))(*arguments)
-    assert bool(jnp.isnan(value).any())
+        beta_quantile(*arguments)
+    with pytest.raises(ArgumentError, match=f"{name} must be"):
+        beta_quantile(*arguments, method="paper")
+
+
+@pytest.mark.parametrize("method", ["exact", "paper"])
+def test_out_of_range_is_nan_under_jit_and_only_there(method):
+    probability = np.array([0.5, 0.0, 1.0, 1.2, 0.5, 0.5, 0.5, 0.5])
+    alpha = np.array([2.0, 2.0, 2.0, 2.0, 0.0, np.inf, 2.0, 2.0])
+    beta = np.array([2.0, 2.0, 2.0, 2.0, 2.0, 2.0, -1.0, np.nan])
+    value = jax.jit(partial(beta_quantile, method=method))(probability, alpha, beta)
+    np.testing.assert_array_equal(np.isnan(value), [False] + [True] * 7)
 
 
 def test_an_unknown_method_is_named():

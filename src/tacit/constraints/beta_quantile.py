@@ -133,13 +133,15 @@ def paper_quantile_slope(primals, tangents):
     the chain rule. It holds the probability fixed; there we keep the exact slope.
     """
     probability, alpha, beta = primals
-    solution = solve(probability, alpha, beta)
-    value = look_up(solution.value)
-    further_alpha = paper_quantile(probability, alpha + DIFFERENCE_STEP, beta)
-    further_beta = paper_quantile(probability, alpha, beta + DIFFERENCE_STEP)
+    solution = solve(
+        jnp.stack([probability, probability, probability]),
+        jnp.stack([alpha, alpha + DIFFERENCE_STEP, alpha]),
+        jnp.stack([beta, beta, beta + DIFFERENCE_STEP]),
+    )
+    value, further_alpha, further_beta = look_up(solution.value)
     probability_change, alpha_change, beta_change = tangents
     return value, (
-        solution.by_probability * probability_change
+        solution.by_probability[0] * probability_change
         + (further_alpha - value) / DIFFERENCE_STEP * alpha_change
         + (further_beta - value) / DIFFERENCE_STEP * beta_change
     )

@@ -25,7 +25,6 @@ from jax import Array
 
 LARGEST_EXPONENT = 79.0
 """What we hand to exp at most: just inside float32, and the same in float64."""
-UNROLL = 2
 
 
 class Rule(NamedTuple):
@@ -89,7 +88,7 @@ def tails(alpha: Array, beta: Array, logit: Array, rule: Rule) -> Tails:
 
     nodes = (jnp.asarray(rule.nodes, logit.dtype), jnp.asarray(rule.weights, logit.dtype))
     zeros = Tails(*(jnp.zeros_like(logit) for _ in Tails._fields))
-    sums, _ = jax.lax.scan(add, zeros, nodes, unroll=UNROLL)
+    sums, _ = jax.lax.scan(add, zeros, nodes)
     return Tails(*(extent * sum_ for extent, sum_ in zip(3 * extents, sums, strict=True)))
 
 
@@ -134,10 +133,12 @@ def reach(
     distance = jnp.where(slope > 0, (slope + root) / curvature, 2 * cutoff / (root - slope))
     distance = jnp.minimum(distance, bound)
     tiny = jnp.finfo(logit.dtype).tiny
-    for _ in range(3):
+
+    def improve(_, distance: Array) -> Array:
         shift = direction * distance
-        softening = log_growth(fraction, shift)
-        excess = alpha * shift - total * softening + cutoff
-        slope = direction * (alpha - total * fraction * jnp.exp(shift - softening))
-        distance = jnp.minimum(distance - excess / jnp.minimum(slope, -tiny), bound)
-    return distance
+        growth = log_growth(fraction, shift)
+        excess = alpha * shift - total * growth + cutoff
+        slope = direction * (alpha - total * fraction * jnp.exp(shift - growth))
+        return jnp.minimum(distance - excess / jnp.minimum(slope, -tiny), bound)
+
+    return jax.lax.fori_loop(0, 3, improve, distance)

@@ -1,10 +1,9 @@
 """Does a learned constraint keep its promise: what it allows is allowed, as often as it says."""
 
-from functools import partial
 
-import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
 from tacit.control.soft_planning import soft_value_iteration, visit_probability
@@ -72,7 +71,6 @@ def pointwise_coverage(
     return Estimate(float(value), float(np.maximum(low, 0)), float(np.minimum(high, 1)))
 
 
-@in_double_precision
 def reachable_queries(task: TabularTask, threshold: float = 0.01) -> Bool[np.ndarray, " X"]:
     """The queries (states or pairs, `task.rule_on`) that episodes without the rule may visit.
 
@@ -81,30 +79,22 @@ def reachable_queries(task: TabularTask, threshold: float = 0.01) -> Bool[np.nda
     """
     if not 0 <= threshold < 1:
         raise ArgumentError(f"threshold must lie in [0, 1), not {threshold!r}")
-    visits = unconstrained_visits(
-        task.transitions,
-        task.initial,
-        task.rewards,
-        task.temperature,
-        horizon=task.horizon,
+    return unconstrained_visits(task) > threshold
+
+
+@in_double_precision
+def unconstrained_visits(task: TabularTask) -> Float[np.ndarray, " X"]:
+    """P(an episode of the soft-optimal policy of the reward alone visits x), for every query x."""
+    policy, _ = soft_value_iteration(
+        jnp.asarray(task.transitions), jnp.asarray(task.rewards), task.horizon, task.temperature
+    )
+    visits = visit_probability(
+        jnp.asarray(task.transitions),
+        jnp.asarray(task.initial),
+        policy,
         on_pairs=task.rule_on == "pair",
     )
-    return np.asarray(visits) > threshold
-
-
-@partial(jax.jit, static_argnames=("horizon", "on_pairs"))
-def unconstrained_visits(
-    transitions: Float[Array, "S A S"],
-    initial: Float[Array, " S"],
-    rewards: Float[Array, "S A"],
-    temperature: float,
-    *,
-    horizon: int,
-    on_pairs: bool,
-) -> Float[Array, " X"]:
-    """P(an episode of the soft-optimal policy visits x), for every query x."""
-    policy, _ = soft_value_iteration(transitions, rewards, horizon, temperature)
-    return visit_probability(transitions, initial, policy, on_pairs=on_pairs)
+    return np.asarray(visits)
 
 
 def distance_to_oracle(

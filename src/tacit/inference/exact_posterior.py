@@ -112,14 +112,49 @@ def exact_posterior(family: RuleFamily, demonstrations: Trajectories) -> ExactPo
     """The posterior given one data set of feasible episodes."""
     counts = action_counts(family.task, demonstrations)
     visited = visits_of(family.task, demonstrations).any(axis=0)
-    return exact_posteriors(family, counts[None], visited[None], np.array([len(demonstrations)]))
+    posterior = posteriors(
+        plan_for_rules(family), counts[None], visited[None], np.array([len(demonstrations)])
+    )
+    return ExactPosterior(family, posterior.probability[0])
+
+
+@dataclass(frozen=True, eq=False)
+class RuleExperts:
+    """What the expert for every rule of a family does; data sets share this work.
+
+    Fields:
+        family: the rules.
+        log_policy: [rules, H * S * A] logarithm of the expert's action probabilities.
+        log_feasible: [rules] logarithm of the probability that its episode obeys the rule.
+    """
+
+    family: RuleFamily
+    log_policy: Float[np.ndarray, "rules HSA"]
+    log_feasible: Float[np.ndarray, " rules"]
 
 
 @in_double_precision
-def exact_posteriors(
-    family: RuleFamily, counts: np.ndarray, visited: np.ndarray, numbers: np.ndarray
+def plan_for_rules(family: RuleFamily) -> RuleExperts:
+    """Solve equation 4 for every rule, some hundreds at a time."""
+    task = family.task
+    dynamics = Dynamics.of(task)
+    policies, feasible = [], []
+    for start in range(0, len(family.allowed), CHUNK):
+        allowed = family.allowed[start : start + CHUNK]
+        padding = np.ones((CHUNK - len(allowed), allowed.shape[1]))
+        costs = 1.0 - np.concatenate([allowed, padding])
+        log_policy, log_feasible = expert_for_rules(
+            dynamics, jnp.asarray(task.on_pairs(costs)), task.budget, task.horizon
+        )
+        policies.append(np.asarray(log_policy[: len(allowed)]).reshape(len(allowed), -1))
+        feasible.append(np.asarray(log_feasible[: len(allowed)]))
+    return RuleExperts(family, np.concatenate(policies), np.concatenate(feasible))
+
+
+def posteriors(
+    experts: RuleExperts, counts: np.ndarray, visited: np.ndarray, numbers: np.ndarray
 ) -> ExactPosterior:
-    """The posterior for many data sets at once, which share the work of planning for every rule.
+    """The posterior for many data sets at once.
 
     log P(D | rule) = sum over steps of log pi_rule(a_t | s_t) - N log P(an episode is feasible),
     and minus infinity where a demonstration breaks the rule: pi_rule is the expert for that rule
@@ -127,34 +162,23 @@ def exact_posteriors(
     are the same under every rule and cancel.
 
     Args:
-        family: the rules.
+        experts: what the expert for every rule does.
         counts: [D, H, S, A] how often each action was taken, per data set.
         visited: [D, X] whether any demonstration visited the query.
         numbers: [D] demonstrations per data set.
     """
-    task = family.task
-    dynamics = Dynamics.of(task)
-    flat = counts.reshape(len(counts), -1)
-    columns = []
-    for start in range(0, len(family.allowed), CHUNK):
-        allowed = family.allowed[start : start + CHUNK]
-        padded = np.concatenate([allowed, np.ones((CHUNK - len(allowed), allowed.shape[1]))])
-        log_policy, log_feasible = expert_for_rules(
-            dynamics, jnp.asarray(task.on_pairs(1.0 - padded)), task.budget, task.horizon
-        )
-        log_policy = np.asarray(log_policy[: len(allowed)]).reshape(len(allowed), -1)
-        likelihood = flat @ log_policy.T
-        likelihood -= numbers[:, None] * np.asarray(log_feasible[: len(allowed)])
-        broken = (visited[:, None, :] & ~allowed[None]).any(axis=2)
-        columns.append(np.where(broken, -np.inf, likelihood))
-    logarithm = np.concatenate(columns, axis=1)
+    forbidden = (~experts.family.allowed).astype(float)
+    logarithm = counts.reshape(len(counts), -1) @ experts.log_policy.T
+    logarithm -= numbers[:, None] * experts.log_feasible
+    logarithm[visited.astype(float) @ forbidden.T > 0] = -np.inf
     impossible = np.flatnonzero(np.isneginf(logarithm).all(axis=1))
     if len(impossible):
         raise ArgumentError(
             "no rule of the family allows everything that the demonstrations did "
             f"(data set {impossible[0]})"
         )
-    return ExactPosterior(family, np.exp(logarithm - logsumexp(logarithm, axis=1, keepdims=True)))
+    weights = np.exp(logarithm - logsumexp(logarithm, axis=1, keepdims=True))
+    return ExactPosterior(experts.family, weights)
 
 
 @partial(jax.jit, static_argnames="horizon")

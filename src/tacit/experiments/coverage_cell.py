@@ -1,0 +1,119 @@
+"""One task and one number of demonstrations of the coverage experiment."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tacit.constraints.belief import Reading, feasibility
+from tacit.constraints.votes import visits_of
+from tacit.control.constrained_planning import Dynamics
+from tacit.control.expert import Expert
+from tacit.demonstrations.trajectories import Trajectories
+from tacit.environments.tabular import TabularTask
+from tacit.evaluation.coverage import distance_to_oracle, joint_coverage, pointwise_coverage
+from tacit.evaluation.intervals import mean_intervals
+from tacit.evaluation.violation import performance_of
+from tacit.inference.ca_icrl import CAICRL
+from tacit.inference.exact_posterior import (
+    ExactPosterior,
+    RuleExperts,
+    action_counts,
+    posteriors,
+)
+from tacit.inference.many_data_sets import Beliefs, VisitCounts, learn_beliefs, plan_policies
+from tacit.precision import in_double_precision
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """What all cells of one task share."""
+
+    task: TabularTask
+    expert: Expert
+    reachable: np.ndarray
+    rule_experts: RuleExperts
+    confidences: np.ndarray
+
+
+def measure(
+    cell: Cell, data_sets: list[Trajectories], methods: list[CAICRL]
+) -> list[dict[str, Any]]:
+    """Rows of the table for every method and confidence."""
+    visits = [visits_of(cell.task, data) for data in data_sets]
+    counts = VisitCounts.of_visits(visits)
+    oracle = posteriors(
+        cell.rule_experts,
+        np.stack([action_counts(cell.task, data) for data in data_sets]),
+        np.stack([steps.any(axis=0) for steps in visits]),
+        np.full(len(data_sets), counts.number),
+    )
+    learned: dict[CAICRL, Beliefs] = {}
+    rows = []
+    for method in methods:
+        learner = replace(method, reading="graded")
+        if learner not in learned:
+            learned[learner] = learn_beliefs(cell.task, counts, cell.confidences, learner)
+        rows += rows_of(cell, counts, oracle, method, learned[learner])
+    return rows
+
+
+def rows_of(
+    cell: Cell, counts: VisitCounts, oracle: ExactPosterior, method: CAICRL, beliefs: Beliefs
+) -> list[dict[str, Any]]:
+    """The rows of one method, one per confidence."""
+    violation, reward = performances(cell, counts, beliefs, method.reading)
+    allowed = allowed_sets(beliefs, cell.confidences)
+    centre, low, high = mean_intervals(violation)
+    rows = []
+    for level, confidence in enumerate(cell.confidences):
+        truth = (cell.task.allowed, cell.reachable)
+        distance = distance_to_oracle(allowed[level], oracle.allowed(confidence), cell.reachable)
+        rows.append(
+            {
+                "task": cell.task.name,
+                "objective": method.objective,
+                "votes": method.votes,
+                "reading": method.reading,
+                "experts": counts.number,
+                "confidence": float(confidence),
+                "datasets": len(counts.visitors),
+                "violation": float(centre[level]),
+                "violation_low": float(low[level]),
+                "violation_high": float(high[level]),
+                "reward": float(reward[level].mean()),
+                "joint_coverage": joint_coverage(allowed[level], *truth).value,
+                "pointwise_coverage": pointwise_coverage(allowed[level], *truth).value,
+                "distance_to_oracle": float(distance.mean()),
+            }
+        )
+    return rows
+
+
+@in_double_precision
+def performances(
+    cell: Cell, counts: VisitCounts, beliefs: Beliefs, reading: Reading
+) -> tuple[np.ndarray, np.ndarray]:
+    """Exact violation and reward of the policy for every confidence and data set: [L, D]."""
+    policies = plan_policies(cell.task, counts, beliefs, cell.confidences, reading)
+    dynamics = Dynamics.of(cell.task)
+    violation, reward, _ = judge(dynamics, jnp.asarray(cell.task.costs), policies)
+    return np.asarray(violation), np.asarray(reward)
+
+
+@jax.jit
+def judge(dynamics: Dynamics, costs: jax.Array, policies: jax.Array) -> tuple:
+    """Violation, reward and feasible reward of policies [L, D, H, S, A]."""
+    one = partial(performance_of, dynamics.transitions, dynamics.initial, dynamics.rewards, costs)
+    return jax.vmap(jax.vmap(one))(policies)
+
+
+@in_double_precision
+def allowed_sets(beliefs: Beliefs, confidences: np.ndarray) -> np.ndarray:
+    """What is allowed at every confidence, phi* >= 1/2, the same for every reading: [L, D, X]."""
+    levels = jnp.asarray(confidences)[:, None, None]
+    alpha, beta = jnp.asarray(beliefs.alpha), jnp.asarray(beliefs.beta)
+    return np.asarray(feasibility(alpha, beta, levels, "hard") > 0)

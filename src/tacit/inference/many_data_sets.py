@@ -1,0 +1,96 @@
+"""Inference on many data sets at once: data sets and confidence levels are array axes."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tacit.constraints.belief import Reading
+from tacit.constraints.votes import visits_of
+from tacit.control.constrained_planning import Dynamics
+from tacit.demonstrations.trajectories import Trajectories
+from tacit.environments.tabular import TabularTask
+from tacit.inference.ca_icrl import CAICRL, belief_from, forward_control
+from tacit.precision import in_double_precision
+
+
+@dataclass(frozen=True, eq=False)
+class VisitCounts:
+    """What inference needs to know of D data sets of `number` demonstrations each.
+
+    Fields:
+        visitors: [D, X] how many demonstrations visited each query.
+        mean_visits: [D, X] steps spent there per demonstration.
+        number: demonstrations per data set.
+    """
+
+    visitors: np.ndarray
+    mean_visits: np.ndarray
+    number: int
+
+    @classmethod
+    def of(cls, task: TabularTask, data_sets: list[Trajectories]) -> "VisitCounts":
+        """Count the visits of data sets of one size."""
+        return cls.of_visits([visits_of(task, data) for data in data_sets])
+
+    @classmethod
+    def of_visits(cls, visits: list[np.ndarray]) -> "VisitCounts":
+        """From [N, X] visits per data set (see `visits_of`)."""
+        stacked = np.stack(visits)
+        return cls((stacked > 0).sum(axis=1).astype(float), stacked.mean(axis=1), stacked.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """Alpha and beta for each confidence level and data set: [L, D, X]."""
+
+    alpha: np.ndarray
+    beta: np.ndarray
+
+
+@in_double_precision
+def learn_beliefs(
+    task: TabularTask, counts: VisitCounts, confidences: np.ndarray, method: CAICRL
+) -> Beliefs:
+    """One belief per data set, repeated for every confidence if it serves all of them."""
+    dynamics = Dynamics.of(task)
+    levels = confidences[:1] if method.any_confidence else confidences
+    alphas, betas = [], []
+    for level in levels:
+        learn = jax.vmap(
+            partial(belief_from, dynamics, task=task, confidence=float(level), method=method),
+            in_axes=(0, 0, None),
+        )
+        belief = learn(
+            jnp.asarray(counts.visitors), jnp.asarray(counts.mean_visits), float(counts.number)
+        )
+        alphas.append(np.asarray(belief.alpha))
+        betas.append(np.asarray(belief.beta))
+    shape = (len(confidences), *alphas[0].shape)
+    return Beliefs(
+        np.broadcast_to(np.stack(alphas), shape), np.broadcast_to(np.stack(betas), shape)
+    )
+
+
+@in_double_precision
+def plan_policies(
+    task: TabularTask,
+    counts: VisitCounts,
+    beliefs: Beliefs,
+    confidences: np.ndarray,
+    reading: Reading,
+) -> jax.Array:
+    """The best policy under each constraint: [L, D, H, S, A]."""
+    control = partial(forward_control, reading=reading, horizon=task.horizon)
+    over_sets = jax.vmap(control, in_axes=(None, 0, 0, 0, None, None))
+    over_levels = jax.vmap(over_sets, in_axes=(None, 0, 0, None, 0, None))
+    return over_levels(
+        Dynamics.of(task),
+        jnp.asarray(beliefs.alpha),
+        jnp.asarray(beliefs.beta),
+        jnp.asarray(counts.mean_visits),
+        jnp.asarray(confidences),
+        task.budget,
+    ).policy

@@ -1,0 +1,138 @@
+"""The algorithm box: which settings fit together, and forward control under a belief."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from tacit.constraints.votes import visits_of
+from tacit.control.constrained_planning import Dynamics
+from tacit.control.expert import collect, train_expert
+from tacit.environments.lab_tasks import chain
+from tacit.errors import ArgumentError, DemonstrationError
+from tacit.inference.ca_icrl import CAICRL, forward_control, learn_constraint
+
+COUNTED, LEARNED = ("visits", "visits-fallible"), ("independent", "abstain")
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture(scope="module")
+def task():
+    return chain(length=21, limit=-3, horizon=8, reward_scale=3)
+
+
+@pytest.fixture(scope="module")
+def data(task):
+    return collect(train_expert(task), 20, seed=0)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *itertools.product(["counts"], COUNTED),
+        *itertools.product(["evidence", "quantile"], LEARNED),
+    ],
+)
+def test_votes_that_fit_the_objective_are_accepted(settings):
+    objective, votes = settings
+    assert CAICRL(objective=objective, votes=votes).any_confidence == (objective != "quantile")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *itertools.product(["counts"], LEARNED),
+        *itertools.product(["evidence", "quantile"], COUNTED),
+    ],
+)
+def test_votes_that_do_not_fit_the_objective_are_an_error_that_names_those_that_do(settings):
+    objective, votes = settings
+    with pytest.raises(ArgumentError) as caught:
+        CAICRL(objective=objective, votes=votes)
+    assert all(word in str(caught.value) for word in (LEARNED if votes in COUNTED else COUNTED))
+
+
+@pytest.mark.parametrize("field", ["objective", "votes", "reading"])
+@pytest.mark.parametrize("value", ["nonsense", "", None, 3])
+def test_an_unknown_word_is_an_error_that_names_the_field(field, value):
+    with pytest.raises(ArgumentError, match=f"{field} must be one of"):
+        CAICRL(**{field: value})
+
+
+def occupied(task, policy):
+    here, total = task.initial, np.zeros(task.rewards.shape)
+    for step in policy:
+        total += here[:, None] * step
+        here = np.einsum("s,sa,san->n", here, step, task.transitions)
+    return total
+
+
+def control(task, data, constraint, confidence, reading):
+    plan = forward_control(
+        Dynamics.of(task),
+        jnp.asarray(constraint.alpha),
+        jnp.asarray(constraint.beta),
+        jnp.asarray(visits_of(task, data).mean(axis=0)),
+        confidence,
+        task.budget,
+        reading=reading,
+        horizon=task.horizon,
+    )
+    return np.asarray(plan.policy)
+
+
+@pytest.mark.parametrize("confidence", [0.3, 0.7, 0.9])
+def test_the_policy_keeps_to_the_budget_of_its_reading(task, data, confidence):
+    constraint, _ = learn_constraint(task, data, confidence, CAICRL())
+    above = stats.beta.sf(0.5, constraint.alpha, constraint.beta)
+    mean = visits_of(task, data).mean(axis=0)
+    soft = 1 - stats.beta.ppf(1 - confidence, constraint.alpha, constraint.beta)
+    bits = np.maximum(np.log2(confidence / above), 0)
+    graded = np.minimum(1, 2 * task.budget / (1 - confidence) * bits)
+    for reading, cost, budget in (
+        ("hard", (above < confidence).astype(float), task.budget),
+        ("graded", graded, task.budget),
+        ("soft", soft, task.budget + mean @ soft),
+    ):
+        policy = control(task, data, constraint, confidence, reading)
+        spent = (occupied(task, policy).sum(axis=1) * cost).sum()
+        assert spent <= budget * (1 + 1e-6) or spent <= 1.06 * least_cost(task, cost)
+
+
+def least_cost(task, cost):
+    value = np.zeros(task.number_of_states)
+    for _ in range(task.horizon):
+        value = (cost[:, None] + task.transitions @ value).min(axis=1)
+    return task.initial @ value
+
+
+def test_a_rejected_state_is_hardly_ever_visited_by_the_hard_policy(task, data):
+    constraint, _ = learn_constraint(task, data, 0.7, CAICRL(reading="hard"))
+    policy = control(task, data, constraint, 0.7, "hard")
+    rejected = ~constraint.allowed_map(0.7)
+    assert rejected.any()
+    assert occupied(task, policy)[rejected].sum() <= task.budget * (1 + 1e-6)
+
+
+def test_facts_tell_how_the_learning_ended(task, data):
+    _, counted = learn_constraint(task, data, 0.7, CAICRL())
+    _, learned = learn_constraint(task, data, 0.7, CAICRL("evidence", "abstain"))
+    assert set(counted) == {"rounds"}
+    assert set(learned) == {"visit_gap"}
+    assert counted["rounds"] >= 1
+    assert learned["visit_gap"] >= 0
+
+
+def test_demonstrations_of_another_task_are_an_error(task):
+    small = chain(length=41, limit=-7, horizon=8)
+    data = collect(train_expert(small), 5, seed=0)  # states around 20, of which `task` has 21
+    with pytest.raises(DemonstrationError, match="0 to 20"):
+        learn_constraint(task, data, 0.7, CAICRL())

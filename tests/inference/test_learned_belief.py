@@ -1,0 +1,209 @@
+"""Learned votes against finite differences of the likelihood, summed over all trajectories."""
+
+import itertools
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+from scipy.special import betaincinv, digamma, logsumexp
+
+from tacit.constraints.quantile_table import QuantileTable
+from tacit.constraints.votes import LEARNED_VOTES
+from tacit.control.constrained_planning import Dynamics
+from tacit.inference import learned_belief
+from tacit.inference.learned_belief import learn_votes
+
+STATES, ACTIONS, HORIZON = 4, 2, 3
+NUMBER = 5
+PLANS = np.array(list(itertools.product(range(ACTIONS), repeat=HORIZON)))
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture(scope="module")
+def task():
+    """Deterministic, one first state; state 3 cannot be reached."""
+    random = np.random.default_rng(0)
+    successor = np.array([[1, 2], [0, 2], [1, 0], [3, 3]])
+    rewards = random.normal(size=(STATES, ACTIONS))
+    states = np.zeros((len(PLANS), HORIZON), dtype=int)
+    for step in range(1, HORIZON):
+        states[:, step] = successor[states[:, step - 1], PLANS[:, step - 1]]
+    demonstrated = random.integers(len(PLANS), size=NUMBER)
+    visits = np.stack([(states == state).sum(axis=1) for state in range(STATES)], axis=1)
+    return SimpleNamespace(
+        transitions=np.eye(STATES)[successor],
+        rewards=rewards,
+        temperature=0.7,
+        visits=visits.astype(float),
+        returns=rewards[states, PLANS].sum(axis=1),
+        visitors=(visits[demonstrated] > 0).sum(axis=0).astype(float),
+        mean_visits=visits[demonstrated].mean(axis=0),
+    )
+
+
+def learn(task, votes, table, steps, number=NUMBER):
+    dynamics = Dynamics(
+        jnp.asarray(task.transitions),
+        jnp.asarray(task.rewards),
+        jnp.asarray(np.eye(STATES)[0]),
+        jnp.asarray(task.temperature),
+    )
+    return learn_votes(
+        dynamics,
+        jnp.asarray(task.visitors * number / NUMBER),
+        jnp.asarray(task.mean_visits),
+        float(number),
+        horizon=HORIZON,
+        votes=votes,
+        table=table,
+        steps=steps,
+    )
+
+
+def shapes_of(weights, task, votes):
+    if votes == "independent":
+        cast = 1 / (1 + np.exp(-weights))
+    else:
+        cast = np.exp(weights) / np.exp(weights).sum(axis=-1, keepdims=True)
+    came, away = task.visitors[:, None], NUMBER - task.visitors[:, None]
+    sums = 1 + came * cast[:, 0, :2] + away * cast[:, 1, :2]
+    return sums[:, 0], sums[:, 1]
+
+
+def divergence(alpha, beta):
+    """KL(Beta || uniform) = minus the entropy, from SciPy."""
+    return -stats.beta.entropy(alpha, beta)
+
+
+def likelihood(weights, task, votes, probability):
+    """Per demonstration: log P of the demonstrations, log Z summed over every trajectory."""
+    alpha, beta = shapes_of(weights, task, votes)
+    if probability is None:
+        value = digamma(alpha) - digamma(alpha + beta)
+        prior = divergence(alpha, beta).sum() / NUMBER
+    else:
+        value = np.log(betaincinv(alpha, beta, probability))
+        prior = 0.0
+    log_z = logsumexp(task.returns / task.temperature + task.visits @ value)
+    return task.mean_visits @ value - log_z - prior
+
+
+def slope(weights, *rest):
+    gradient = np.zeros_like(weights)
+    for place in np.ndindex(weights.shape):
+        shift = np.zeros_like(weights)
+        shift[place] = 1e-5
+        rise = likelihood(weights + shift, *rest) - likelihood(weights - shift, *rest)
+        gradient[place] = rise / 2e-5
+    return gradient
+
+
+def climb(task, votes, probability, steps, rate):
+    """Adam as in its paper, on finite differences."""
+    start = [-3.0, -3.0] if votes == "independent" else [-1.5, -1.5, 1.5]
+    weights = np.tile(start, (STATES, 2, 1)).astype(float)
+    first, second = np.zeros_like(weights), np.zeros_like(weights)
+    for step in range(1, steps + 1):
+        gradient = slope(weights, task, votes, probability)
+        gradient[np.abs(gradient) < 1e-9] = 0
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.999 * second + 0.001 * gradient**2
+        size = np.sqrt(second / (1 - 0.999**step)) + 1e-8
+        weights = weights + rate * first / (1 - 0.9**step) / size
+    return shapes_of(weights, task, votes)
+
+
+@pytest.mark.parametrize("votes", LEARNED_VOTES)
+def test_evidence_climbs_the_exact_bound(task, votes):
+    found = learn(task, votes, None, 12)
+    wanted = climb(task, votes, None, 12, learned_belief.LEARNING_RATE)
+    np.testing.assert_allclose(found.alpha, wanted[0], atol=1e-5)
+    np.testing.assert_allclose(found.beta, wanted[1], atol=1e-5)
+
+
+@pytest.mark.parametrize("votes", LEARNED_VOTES)
+def test_quantile_climbs_the_exact_likelihood(task, votes):
+    found = learn(task, votes, QuantileTable.build(0.3), 12)
+    wanted = climb(task, votes, 0.3, 12, learned_belief.LEARNING_RATE)
+    reached = [0, 1, 2]
+    np.testing.assert_allclose(found.alpha[np.array(reached)], wanted[0][reached], atol=2e-3)
+    np.testing.assert_allclose(found.beta[np.array(reached)], wanted[1][reached], atol=2e-3)
+
+
+def test_the_likelihood_of_the_data_ends_higher_than_it_began(task):
+    for votes in LEARNED_VOTES:
+        start, end = (learn(task, votes, None, steps) for steps in (1, 200))
+
+        def bound(belief):
+            alpha, beta = np.asarray(belief.alpha), np.asarray(belief.beta)
+            value = digamma(alpha) - digamma(alpha + beta)
+            log_z = logsumexp(task.returns / task.temperature + task.visits @ value)
+            prior = divergence(alpha, beta).sum() / NUMBER
+            return task.mean_visits @ value - log_z - prior
+
+        assert bound(end) > bound(start) + 0.01
+
+
+def test_the_gap_is_that_of_the_visits(task):
+    found = learn(task, "abstain", None, 1)
+    alpha, beta = shapes_of(np.tile([-1.5, -1.5, 1.5], (STATES, 2, 1)), task, "abstain")
+    value = digamma(alpha) - digamma(alpha + beta)
+    log_weights = task.returns / task.temperature + task.visits @ value
+    model = np.exp(log_weights - logsumexp(log_weights)) @ task.visits
+    assert float(found.gap) == pytest.approx(np.abs(task.mean_visits - model).max(), abs=1e-9)
+
+
+@pytest.mark.parametrize("votes", LEARNED_VOTES)
+@pytest.mark.parametrize("probability", [None, 0.3])
+def test_training_reduces_the_visit_gap(task, votes, probability):
+    table = None if probability is None else QuantileTable.build(probability)
+    first, last = (float(learn(task, votes, table, steps).gap) for steps in (1, 200))
+    assert last < 0.9 * first
+
+
+@pytest.mark.parametrize("votes", LEARNED_VOTES)
+def test_under_the_bound_a_query_that_nobody_reaches_goes_back_to_the_prior(task, votes):
+    for number in (5, 100):
+        found = learn(task, votes, None, 200, number=number)
+        assert float(found.alpha[3]) == pytest.approx(1, abs=0.15)
+        assert float(found.beta[3]) == pytest.approx(1, abs=0.15)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(1, 60), st.floats(1, 60))
+def test_the_divergence_from_the_prior_is_its_integral(alpha, beta):
+    density = stats.beta(alpha, beta)
+
+    def integrand(phi):
+        return density.pdf(phi) * density.logpdf(phi)
+
+    middle = float(np.clip(density.mean(), 0.05, 0.95))
+    wanted, _ = integrate.quad(integrand, 0, 1, points=[middle], limit=400)
+    found = float(learned_belief.divergence_from_prior(jnp.asarray(alpha), jnp.asarray(beta)))
+    assert found == pytest.approx(wanted, abs=1e-6)
+
+
+def test_log_feasibility_is_the_mean_logarithm_or_the_logarithm_of_the_quantile():
+    alpha, beta = jnp.asarray([1.0, 3.5, 20.0]), jnp.asarray([1.0, 2.0, 1.5])
+    for index in range(3):
+        density = stats.beta(float(alpha[index]), float(beta[index]))
+        wanted = density.expect(np.log)
+        found = learned_belief.log_feasibility(alpha, beta, None)[index]
+        assert float(found) == pytest.approx(wanted, abs=1e-5)
+        found = learned_belief.log_feasibility(alpha, beta, QuantileTable.build(0.2))[index]
+        assert float(found) == pytest.approx(np.log(density.ppf(0.2)), abs=1e-3)
+
+
+def test_two_tables_are_two_answers_also_in_one_process(task):
+    low, high = (learn(task, "abstain", QuantileTable.build(p), 50) for p in (0.1, 0.9))
+    assert not np.allclose(low.alpha, high.alpha)

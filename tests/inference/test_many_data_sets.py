@@ -1,0 +1,79 @@
+"""Many data sets at once against one after the other."""
+
+import numpy as np
+import pytest
+
+from tacit.constraints.votes import visits_of
+from tacit.control.expert import collect, train_expert
+from tacit.environments.lab_tasks import chain
+from tacit.inference.ca_icrl import CAICRL
+from tacit.inference.infer import infer
+from tacit.inference.many_data_sets import VisitCounts, learn_beliefs, plan_policies
+
+LEVELS = np.array([0.5, 0.7, 0.9])
+METHODS = (CAICRL(), CAICRL("quantile", "abstain", "soft"))
+
+
+@pytest.fixture(scope="module")
+def task():
+    return chain(length=21, limit=-3, horizon=8, reward_scale=3)
+
+
+@pytest.fixture(scope="module")
+def data_sets(task):
+    expert = train_expert(task)
+    return [collect(expert, 20, seed=seed) for seed in range(3)]
+
+
+@pytest.fixture(scope="module")
+def counts(task, data_sets):
+    return VisitCounts.of(task, data_sets)
+
+
+def test_visit_counts_are_those_of_each_data_set(task, data_sets, counts):
+    assert counts.number == 20
+    for index, data in enumerate(data_sets):
+        visited = np.zeros((20, 21))
+        for episode, states in enumerate(data.observations[:, :-1, 0]):
+            for state in states:
+                visited[episode, state] += 1
+        np.testing.assert_array_equal(counts.visitors[index], (visited > 0).sum(axis=0))
+        np.testing.assert_allclose(counts.mean_visits[index], visited.mean(axis=0))
+    again = VisitCounts.of_visits([visits_of(task, data) for data in data_sets])
+    np.testing.assert_array_equal(again.visitors, counts.visitors)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.objective)
+def test_beliefs_and_policies_are_those_that_infer_finds_one_by_one(
+    task, data_sets, counts, method
+):
+    beliefs = learn_beliefs(task, counts, LEVELS, method)
+    policies = np.asarray(plan_policies(task, counts, beliefs, LEVELS, method.reading))
+    assert beliefs.alpha.shape == (3, 3, 21)
+    assert policies.shape == (3, 3, 8, 21, 3)
+    assert policies.dtype == np.float64
+    for index, data in enumerate(data_sets[:2]):
+        for row, level in enumerate(LEVELS):
+            alone = infer(
+                task,
+                data,
+                confidence=float(level),
+                objective=method.objective,
+                votes=method.votes,
+                reading=method.reading,
+            )
+            np.testing.assert_allclose(
+                beliefs.alpha[row, index], alone.constraint.alpha, atol=1e-6
+            )
+            np.testing.assert_allclose(beliefs.beta[row, index], alone.constraint.beta, atol=1e-6)
+            np.testing.assert_allclose(policies[row, index], alone.policy, atol=1e-5)
+
+
+def test_a_belief_that_serves_every_confidence_is_learned_once(task, counts):
+    beliefs = learn_beliefs(task, counts, LEVELS, CAICRL())
+    assert (beliefs.beta == beliefs.beta[:1]).all()
+
+
+def test_a_belief_for_one_confidence_differs_between_levels(task, counts):
+    beliefs = learn_beliefs(task, counts, LEVELS, METHODS[1])
+    assert not np.allclose(beliefs.beta[0], beliefs.beta[2])
