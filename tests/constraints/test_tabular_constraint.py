@@ -1,5 +1,7 @@
 """A learned rule asked about steps, against SciPy."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -41,7 +43,7 @@ def test_maps_are_those_of_the_beta_distribution(level):
 def test_allowed_sets_shrink_as_confidence_rises_whatever_the_reading(reading):
     rule = constraint(reading=reading)
     maps = [rule.allowed_map(level) for level in LEVELS]
-    for looser, tighter in zip(maps, maps[1:], strict=False):
+    for looser, tighter in itertools.pairwise(maps):
         assert (tighter <= looser).all()
     assert maps[0].sum() > maps[-1].sum()
 
@@ -56,9 +58,7 @@ def test_numbers_come_back_in_double_precision_whatever_the_setting_outside():
 def test_a_step_is_looked_up_by_state_or_by_pair():
     states, actions = np.array([0, 3, 2]), np.array([2, 0, 1])
     of_state, of_pair = constraint(), constraint("pair")
-    np.testing.assert_array_equal(
-        of_state.cost(states, actions), of_state.cost_map()[[0, 3, 2]]
-    )
+    np.testing.assert_array_equal(of_state.cost(states, actions), of_state.cost_map()[[0, 3, 2]])
     np.testing.assert_array_equal(of_pair.cost(states, actions), of_pair.cost_map()[[2, 9, 7]])
     np.testing.assert_array_equal(
         of_pair.feasibility(states, actions, 0.3), of_pair.feasibility_map(0.3)[[2, 9, 7]]

@@ -46,10 +46,12 @@ def problem(seed, *, deterministic=False):
 
 
 def dynamics_of(task):
-    return Dynamics(*(
-        jnp.asarray(getattr(task, field))
-        for field in ("transitions", "rewards", "initial", "temperature")
-    ))
+    return Dynamics(
+        *(
+            jnp.asarray(getattr(task, field))
+            for field in ("transitions", "rewards", "initial", "temperature")
+        )
+    )
 
 
 def plan(task, budget):

@@ -66,9 +66,9 @@ def constrained_plan(
     budget. The cost falls as the multiplier grows: bisection on its logarithm finds it.
 
     A budget that the dynamics cannot meet (slippery ground, a constraint so tight that even the
-    most careful policy leaves it) is raised to 1.05 times the least cost there is: as careful as
-    possible, and among such policies the best. The paper writes the constraint as
-    E[phi*] <= epsilon; it means the cost 1 - phi*.
+    most careful policy leaves it) is raised just above the least cost there is, by 5 % of it or
+    by the budget, whichever is less: as careful as possible, and among such policies the best.
+    The paper writes the constraint as E[phi*] <= epsilon; it means the cost 1 - phi*.
     """
     rewards = dynamics.rewards
     stakes = horizon * (
@@ -76,7 +76,7 @@ def constrained_plan(
     )
     smallest, largest = jnp.log(1e-6 * stakes), jnp.log(100 * stakes)
     least = penalised_plan(dynamics, costs, jnp.exp(largest), horizon).cost
-    budget = jnp.maximum(budget, (1 + SLACK) * least)
+    budget = jnp.maximum(budget, least + jnp.minimum(SLACK * least, budget))
 
     def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds

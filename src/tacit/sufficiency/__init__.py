@@ -1,0 +1,1 @@
+"""Room 7: are there enough demonstrations?"""
