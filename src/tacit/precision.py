@@ -9,10 +9,7 @@ import jax
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-if hasattr(jax, "enable_x64"):
-    double_precision = jax.enable_x64
-else:  # jax below 0.8
-    from jax.experimental import enable_x64 as double_precision
+double_precision = jax.enable_x64
 
 
 def in_double_precision(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

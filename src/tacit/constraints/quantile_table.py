@@ -39,11 +39,11 @@ class QuantileTable(eqx.Module):
     0.353
     """
 
-    coefficients: tuple[tuple[float, ...], ...] = eqx.field(static=True)
+    coefficients: np.ndarray | Array
     """Chebyshev coefficients of r, first index alpha."""
-    probability: float = eqx.field(static=True)
+    probability: float | Array
     """The fixed probability (1 - lambda)."""
-    normal: float = eqx.field(static=True)
+    normal: float | Array
     """z: the standard normal quantile of the probability."""
 
     @classmethod
@@ -64,7 +64,7 @@ class QuantileTable(eqx.Module):
         rest = np.log(below) - np.log(above) - expansion(np, alpha, beta, normal)
         inverse = np.linalg.inv(chebvander(nodes, points - 1))
         coefficients = inverse @ rest @ inverse.T
-        return cls(tuple(map(tuple, coefficients.tolist())), probability, normal)
+        return cls(coefficients, probability, normal)
 
     @eqx.filter_jit
     def __call__(self, alpha: ArrayLike, beta: ArrayLike) -> Array:
@@ -72,7 +72,7 @@ class QuantileTable(eqx.Module):
         dtype = jnp.result_type(alpha, beta, 1.0)
         alpha, beta = (at_least_one(jnp.asarray(shape, dtype)) for shape in (alpha, beta))
         across, along = (2 * jax.lax.rsqrt(shape) - 1 for shape in (alpha, beta))
-        rows = [clenshaw(row, along) for row in self.coefficients]
+        rows = [clenshaw(row, along) for row in self.coefficients.astype(dtype)]
         logit = expansion(jnp, alpha, beta, self.normal) + clenshaw(rows, across)
         return sigmoid(logit)
 
@@ -92,7 +92,7 @@ def sigmoid(logit: Array) -> Array:
     return jnp.where(positive, 1 - smaller, smaller)
 
 
-def expansion(library, alpha, beta, normal: float):
+def expansion(library, alpha, beta, normal):
     """Return the first three terms of the logit, for arrays of NumPy or of JAX."""
     inverse_alpha, inverse_beta = 1 / alpha, 1 / beta
     spread = normal * library.sqrt(inverse_alpha + inverse_beta)

@@ -15,7 +15,7 @@ def soft_value_iteration(
     transitions: Float[Array, "S A S"],
     rewards: Float[Array, "S A"],
     horizon: int,
-    temperature: float = 1.0,
+    temperature: Array | float = 1.0,
 ) -> tuple[Float[Array, "H S A"], Float[Array, "H S"]]:
     """The policy that maximises E[reward] + temperature * entropy over all steps (equation 2).
 

@@ -1,6 +1,5 @@
 """Does a learned constraint keep its promise: what it allows is allowed, as often as it says."""
 
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float

@@ -101,10 +101,10 @@ class ExactPosterior:
         flat = self.probability.reshape(-1, self.probability.shape[-1])
         answer = np.zeros((len(flat), self.family.allowed.shape[1]), dtype=bool)
         order = np.argsort(-(flat @ self.family.allowed), axis=1, kind="stable")
-        for row, (weights, queries) in enumerate(zip(flat, order, strict=True)):
-            together = np.logical_and.accumulate(self.family.allowed[:, queries], axis=1)
-            enough = weights @ together >= confidence - ROUNDING
-            answer[row, queries[enough]] = True
+        for row in range(len(flat)):
+            together = np.minimum.accumulate(self.family.allowed[:, order[row]], axis=1)
+            enough = flat[row] @ together >= confidence - ROUNDING
+            answer[row, order[row][enough]] = True
         return answer.reshape(*self.probability.shape[:-1], -1)
 
 

@@ -55,7 +55,7 @@ def divergence_from_prior(alpha: Array, beta: Array) -> Array:
     )
 
 
-@partial(jax.jit, static_argnames=("horizon", "votes", "table", "steps"))
+@partial(jax.jit, static_argnames=("horizon", "votes", "steps"))
 def learn_votes(
     dynamics: Dynamics,
     visitors: Float[Array, " X"],

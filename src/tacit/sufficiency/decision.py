@@ -19,6 +19,7 @@ from tacit.sufficiency.learning_curve import LearningCurve, learning_curve, poli
 LEVELS = np.round(np.arange(0.05, 0.96, 0.05), 2)
 LEAST_GROWTH = 1.25
 MOST_GROWTH = 4.0
+FEW = 30
 
 Collector = Callable[[int], Trajectories]
 
@@ -130,8 +131,15 @@ def decide(
 ) -> Answer:
     """The answer for the demonstrations at hand."""
     number = len(demonstrations)
-    options = {"objective": method.objective, "votes": method.votes, "reading": method.reading}
-    result = infer(task, demonstrations, confidence=confidence, seed=seed, **options)
+    result = infer(
+        task,
+        demonstrations,
+        confidence=confidence,
+        seed=seed,
+        objective=method.objective,
+        votes=method.votes,
+        reading=method.reading,
+    )
     curve = learning_curve(task, demonstrations, confidence=confidence, method=method, seed=seed)
     enough = curve.value.value >= wanted
     recommended, interval = (number, None) if enough else recommend(curve, wanted, seed)
@@ -155,15 +163,18 @@ def decide(
 def recommend(
     curve: LearningCurve, wanted: float, seed: int
 ) -> tuple[int | None, tuple[int, int | None] | None]:
-    """The number that the learning curve says will do, with its interval."""
+    """The number that the learning curve says will do, with its interval.
+
+    A curve from a handful of demonstrations cannot tell levelling off from not having started:
+    where it does not reach the goal, the advice is then to double them and ask again.
+    """
+    number = int(curve.sizes[-1])
     needed = curve.needed(wanted)
     low, high = curve.needed_interval(wanted, seed=seed)
-    if not np.isfinite(low):
-        return None, None
-    return (
-        int(needed) if np.isfinite(needed) else None,
-        (int(low), int(high) if np.isfinite(high) else None),
-    )
+    if not np.isfinite(needed):
+        return (2 * number, (number + 1, None)) if number < FEW else (None, None)
+    low = low if np.isfinite(low) else number + 1
+    return int(needed), (int(low), int(high) if np.isfinite(high) else None)
 
 
 def largest_confidence(
@@ -180,17 +191,15 @@ def in_words(
     task: TabularTask, value: Estimate, wanted: float, enough: bool, recommended: int | None
 ) -> str:
     """The answer as a sentence."""
+    worth = f"the learned policy is worth {value.value:.4g}, {wanted:.4g} is wanted"
     if enough:
-        return (
-            f"yes: the learned policy is worth {value.value:.4g}, at least the {wanted:.4g} wanted"
-        )
+        return f"yes: {worth}"
     best = best_reward(task)
-    no = f"no: the learned policy is worth {value.value:.4g} of the {wanted:.4g} wanted"
     if wanted > best:
-        return f"{no}; even without any rule the task gives at most {best:.4g}"
+        return f"no: {worth}; even without any rule the task gives at most {best:.4g}"
     if recommended is None:
-        return f"{no}, and the curve levels off below it: lower the confidence or the reward"
-    return f"{no}; about {recommended} demonstrations in all should do"
+        return f"no: {worth}, and more data help little: lower the confidence or the reward"
+    return f"no: {worth}; about {recommended} demonstrations in all should do"
 
 
 def best_reward(task: TabularTask) -> float:

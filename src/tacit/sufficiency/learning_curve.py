@@ -17,7 +17,7 @@ from tacit.inference.many_data_sets import VisitCounts, learn_beliefs, plan_poli
 from tacit.precision import in_double_precision
 
 SUBSETS = 8
-SMALLEST_SIZES = 5
+MOST_SIZES = 8
 EXPONENTS = (0.25, 0.5, 1.0, 2.0)
 MOST_TIMES_MORE = 100
 
@@ -94,9 +94,12 @@ def needed_number(sizes: np.ndarray, values: np.ndarray, wanted: float) -> float
 
 
 def subset_sizes(number: int) -> np.ndarray:
-    """All the data, half of them, a quarter ... at least a few sizes even for small data sets."""
-    halves = number / 2 ** np.arange(SMALLEST_SIZES)
-    return np.unique(np.maximum(np.round(halves), 1).astype(int))
+    """All the data, 1/sqrt(2) of them, a half ... down to four, below which nothing is proved.
+
+    With fewer than four demonstrations, all numbers from one on.
+    """
+    shares = number / np.sqrt(2) ** np.arange(MOST_SIZES)
+    return np.unique(np.maximum(np.round(shares), min(number, 4)).astype(int))
 
 
 @in_double_precision
