@@ -10,8 +10,10 @@ from tacit.evaluation.evaluate import evaluate
 from tacit.inference.exact_posterior import exact_posterior, limit_rules, subset_rules
 from tacit.inference.infer import infer
 from tacit.inference.result import Result, load
+from tacit.sufficiency.decision import Answer, sufficient
 
 __all__ = [
+    "Answer",
     "Expert",
     "Result",
     "TabularTask",
@@ -26,5 +28,6 @@ __all__ = [
     "load",
     "make",
     "subset_rules",
+    "sufficient",
     "train_expert",
 ]

@@ -216,7 +216,8 @@ def test_the_scale_of_rewards_does_not_matter(seed, scale, budget):
     scaled.rewards, scaled.temperature = task.rewards * scale, task.temperature * scale
     one, other = plan(task, budget), plan(scaled, budget)
     np.testing.assert_allclose(one.policy, other.policy, atol=1e-6)
-    np.testing.assert_allclose(other.multiplier, scale * one.multiplier, rtol=1e-5)
+    if budget > 0:  # at the least cost there is, rounding picks one of many prices
+        np.testing.assert_allclose(other.multiplier, scale * one.multiplier, rtol=1e-5)
 
 
 @often

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.constraints.votes import COUNTED_VOTES, visits_of
+from tacit.constraints.votes import visits_of
 from tacit.control.constrained_planning import Dynamics
 from tacit.control.expert import collect, train_expert
-from tacit.environments.lab_tasks import chain
+from tacit.environments.lab_tasks import chain, grid_world
 from tacit.inference import counted_belief
 from tacit.inference.counted_belief import count_votes
 
@@ -140,9 +140,29 @@ def test_many_data_sets_at_once_give_what_each_gives_alone(task, data_sets, beli
         assert int(together.rounds[index]) == int(belief.rounds)
 
 
-@pytest.mark.parametrize("votes", COUNTED_VOTES)
-def test_at_the_end_no_policy_finds_a_new_way(task, data_sets, votes, monkeypatch):
-    came = visitors(task, data_sets[0])
+@pytest.fixture(scope="module")
+def small_grid():
+    """Two ways round one forbidden cell: some experts take one way, some the other."""
+    return grid_world(("...", "SxG", "..."), horizon=9)
+
+
+@pytest.mark.parametrize(
+    "votes",
+    [
+        "visits",
+        pytest.param(
+            "visits-fallible",
+            marks=pytest.mark.xfail(
+                strict=True,
+                reason="the rounds stop although temptation still grows at visited queries, where "
+                "votes against count too",
+            ),
+        ),
+    ],
+)
+def test_at_the_end_no_policy_finds_a_new_way(small_grid, votes, monkeypatch):
+    task = small_grid
+    came = visitors(task, collect(train_expert(task), NUMBER, seed=0))
     belief = count(task, came, votes=votes)
     rounds = int(belief.rounds)
     monkeypatch.setattr(counted_belief, "TOLERANCE", -1.0)

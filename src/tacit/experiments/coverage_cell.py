@@ -65,7 +65,7 @@ def rows_of(
     cell: Cell, counts: VisitCounts, oracle: ExactPosterior, method: CAICRL, beliefs: Beliefs
 ) -> list[dict[str, Any]]:
     """The rows of one method, one per confidence."""
-    violation, reward = performances(cell, counts, beliefs, method.reading)
+    violation, reward = performances(cell.task, counts, beliefs, cell.confidences, method.reading)
     allowed = allowed_sets(beliefs, cell.confidences)
     centre, low, high = mean_intervals(violation)
     rows = []
@@ -95,12 +95,15 @@ def rows_of(
 
 @in_double_precision
 def performances(
-    cell: Cell, counts: VisitCounts, beliefs: Beliefs, reading: Reading
+    task: TabularTask,
+    counts: VisitCounts,
+    beliefs: Beliefs,
+    confidences: np.ndarray,
+    reading: Reading,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Exact violation and reward of the policy for every confidence and data set: [L, D]."""
-    policies = plan_policies(cell.task, counts, beliefs, cell.confidences, reading)
-    dynamics = Dynamics.of(cell.task)
-    violation, reward, _ = judge(dynamics, jnp.asarray(cell.task.costs), policies)
+    policies = plan_policies(task, counts, beliefs, confidences, reading)
+    violation, reward, _ = judge(Dynamics.of(task), jnp.asarray(task.costs), policies)
     return np.asarray(violation), np.asarray(reward)
 
 

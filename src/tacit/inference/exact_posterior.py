@@ -111,7 +111,7 @@ class ExactPosterior:
 def exact_posterior(family: RuleFamily, demonstrations: Trajectories) -> ExactPosterior:
     """The posterior given one data set of feasible episodes."""
     counts = action_counts(family.task, demonstrations)
-    visited = visits_of(family.task, demonstrations).any(axis=0)
+    visited = visits_of(family.task, demonstrations).sum(axis=0) > 0
     posterior = posteriors(
         plan_for_rules(family), counts[None], visited[None], np.array([len(demonstrations)])
     )

@@ -1,0 +1,42 @@
+"""The `tacit` command."""
+
+import sys
+from collections.abc import Sequence
+
+import tyro
+from rich.console import Console
+
+from tacit.command_line.data import data
+from tacit.command_line.demo import demo
+from tacit.command_line.experiment import experiment
+from tacit.command_line.expert import expert
+from tacit.command_line.infer import evaluate, infer
+from tacit.command_line.sufficient import sufficient
+from tacit.errors import TacitError
+
+COMMANDS = {
+    "demo": demo,
+    "expert": expert,
+    "infer": infer,
+    "evaluate": evaluate,
+    "sufficient": sufficient,
+    "experiment": experiment,
+    "data": data,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; an error of ours becomes one line and exit code 2."""
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            COMMANDS,
+            prog="tacit",
+            description="Learn the unwritten rules experts follow, at a confidence you choose.",
+            args=arguments,
+        )
+    except TacitError as error:
+        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("stopped; run the same command again to go on")
+        sys.exit(130)

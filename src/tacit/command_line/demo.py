@@ -1,0 +1,43 @@
+"""`tacit demo`: the whole library on one small grid."""
+
+import time
+from pathlib import Path
+
+from tacit.command_line.tables import console, percent, show_table
+from tacit.experiments.demo import DATA_SETS, NUMBER, run_demo
+from tacit.experiments.demo_page import demo_page
+from tacit.reports.page import write_page
+
+
+def demo(out: Path = Path("demo"), seed: int = 1) -> None:
+    """Learn a rule on a grid at several confidences, ask "enough?", and write a report.
+
+    Args:
+        out: folder for report.html.
+        seed: of all demonstrations.
+    """
+    start = time.monotonic()
+    with console.status("starting") as status:
+        found = run_demo(seed, report=status.update)
+        status.update("drawing the report")
+        path = write_page(demo_page(found), out / "report.html")
+    show_table(
+        f"{found.task.name}: {NUMBER} demonstrations, {DATA_SETS} data sets, 95 % intervals",
+        ["confidence", "violation", "promised", "reward", "experts' reward"],
+        [
+            [
+                f"{row.confidence:g}",
+                percent(row.violation),
+                f"<= {100 * (1 - row.confidence):.0f} %",
+                str(row.reward),
+                f"{found.expert.reward:.2f}",
+            ]
+            for row in found.rows
+        ],
+    )
+    for answer in found.answers:
+        console.print(
+            f"[bold]Are {answer.number} demonstrations enough[/] for a reward of "
+            f"{answer.wanted:g} at confidence {answer.confidence:g}? {answer.reason}."
+        )
+    console.print(f"report: {path} ({time.monotonic() - start:.0f} s)", highlight=False)

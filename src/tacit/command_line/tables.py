@@ -1,0 +1,59 @@
+"""Tables and progress bars on the terminal."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from tacit.evaluation.intervals import Estimate
+
+console = Console()
+
+
+def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; the first column is text, the others are numbers."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place else "left")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def show_facts(title: str, facts: dict[str, str]) -> None:
+    """Print names and values, one per line."""
+    table = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in facts.items():
+        table.add_row(name, value)
+    console.print(table)
+
+
+def progress_bar() -> Progress:
+    """A bar with what is being done, how far it is and the time left."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+
+
+def percent(share: float | Estimate) -> str:
+    """A share as a percentage, with its interval where it has one."""
+    if isinstance(share, Estimate):
+        if share.low == share.high:
+            return percent(share.value)
+        return f"{100 * share.value:.1f} % [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+    return f"{100 * share:.1f} %"
