@@ -31,7 +31,8 @@ Reading = Literal["soft", "hard", "graded"]
 READINGS: tuple[Reading, ...] = get_args(Reading)
 ROUNDING = 1e-9
 SMALLEST_SUPPORT = 2.0**-900
-BITS_PER_EPISODE = 0.5
+BITS_PER_EPISODE = 1 / 3
+LEAST_BUDGET = 0.01
 
 
 def support(alpha: Float[Array, "..."], beta: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -77,18 +78,21 @@ def step_cost(
 ) -> Float[Array, "*shape"]:
     """The cost in [0, 1] of one step, for a controller whose expected cost per episode is bounded.
 
-    `soft` and `hard`: 1 - feasibility. `graded`: a policy may lack, in expectation, at most
-    (1 - lambda) / 2 bits of evidence per episode. So that one and the same `budget` (epsilon of
+    `soft` and `hard`: 1 - feasibility. `graded`: a policy may lack, in expectation, about
+    (1 - lambda) / 3 bits of evidence per episode. So that one and the same `budget` (epsilon of
     equation 4, in violated steps per episode) bounds the cost of every rule, a bit is priced at
-    2 * budget / (1 - lambda), and no step costs more than 1, a violation:
+    3 * budget / (1 - lambda), and the cost of a step approaches 1, a violation, as bits mount up:
 
-        cost = min(1, 2 * budget / (1 - lambda) * log2(lambda / P(phi >= 1/2)))
+        cost = 1 - exp(-3 * budget / (1 - lambda) * log2(lambda / P(phi >= 1/2)))
 
-    A state that nobody visited lacks at least log2(2 lambda) bits. So for lambda >= 0.71 a policy
-    within the budget enters unproved states in at most a share 1 - lambda of its episodes. As
-    evidence grows, forbidden states cost 1 and allowed ones 0: the experts' own problem.
+    A state that nobody visited lacks at least log2(2 lambda) bits. So for lambda >= 0.63 and a
+    small budget, a policy within it enters unproved states in at most a share 1 - lambda of its
+    episodes. As evidence grows, forbidden states cost 1 and allowed ones 0: the experts' own
+    problem. The cost never stops rising with the missing evidence, so that even where nothing is
+    proved the most careful policy keeps to what the experts did. Budgets below 0.01 price a bit as
+    0.01 does: a budget of zero must not make evidence free.
     """
     if reading != "graded":
         return 1 - feasibility(alpha, beta, confidence, reading)
-    price = budget / (BITS_PER_EPISODE * (1 - confidence))
-    return jnp.minimum(1.0, price * missing_bits(alpha, beta, confidence))
+    price = jnp.maximum(budget, LEAST_BUDGET) / (BITS_PER_EPISODE * (1 - confidence))
+    return -jnp.expm1(-price * missing_bits(alpha, beta, confidence))

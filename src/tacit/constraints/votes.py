@@ -56,8 +56,8 @@ def counted_votes(
 def initial_weights(queries: int, votes: LearnedVotes) -> Float[Array, "X 2 K"]:
     """Weights of the tabular encoder: [query, visitor or not, output], close to no opinion."""
     if votes == "independent":
-        return jnp.full((queries, 2, 2), -3.0)
-    return jnp.broadcast_to(jnp.array([-1.5, -1.5, 1.5]), (queries, 2, 3))
+        return jnp.full((queries, 2, 2), -6.0)
+    return jnp.broadcast_to(jnp.array([-3.0, -3.0, 3.0]), (queries, 2, 3))
 
 
 def learned_votes(
@@ -92,10 +92,11 @@ def visits_of(task: TabularTask, demonstrations: Trajectories) -> np.ndarray:
                 f"{field}: episode {episode}, step {step} is {array[tuple(outside[0])]}, "
                 f"but {task.name} has only 0 to {size - 1}"
             )
-    if demonstrations.rewards.shape[1] > task.horizon:
+    if demonstrations.lengths.max() > task.horizon:
+        episode = int(np.argmax(demonstrations.lengths))
         raise DemonstrationError(
-            f"demonstrations of up to {demonstrations.rewards.shape[1]} steps do not fit the "
-            f"horizon of {task.name}, {task.horizon}"
+            f"episode {episode} has {demonstrations.lengths[episode]} steps, "
+            f"but the horizon of {task.name} is {task.horizon}"
         )
     queries = task.queries(states[:, :-1, 0], actions[:, :, 0])
     episodes = np.broadcast_to(np.arange(len(queries))[:, None], queries.shape)

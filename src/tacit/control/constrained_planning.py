@@ -1,5 +1,6 @@
 """Exact constrained control: the best soft policy whose expected cost stays within a budget."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -11,7 +12,8 @@ from tacit.control.soft_planning import occupancy, soft_value_iteration
 from tacit.environments.tabular import TabularTask
 
 SLACK = 0.05
-HALVINGS = 24
+SMALLEST, LARGEST = 1e-6, 1e5
+HALVINGS = 26
 
 
 class Dynamics(NamedTuple):
@@ -53,6 +55,7 @@ def penalised_plan(
     return Plan(policy, jnp.asarray(multiplier, dtype=rewards.dtype), cost)
 
 
+@partial(jax.jit, static_argnames="horizon")
 def constrained_plan(
     dynamics: Dynamics,
     costs: Float[Array, "S A"],
@@ -74,7 +77,8 @@ def constrained_plan(
     stakes = horizon * (
         rewards.max() - rewards.min() + dynamics.temperature * np.log(rewards.shape[1])
     )
-    smallest, largest = jnp.log(1e-6 * stakes), jnp.log(100 * stakes)
+    dearest = jnp.where(costs.max() > 0, costs.max(), 1.0)
+    smallest, largest = jnp.log(SMALLEST * stakes / dearest), jnp.log(LARGEST * stakes / dearest)
     least = penalised_plan(dynamics, costs, jnp.exp(largest), horizon).cost
     budget = jnp.maximum(budget, least + jnp.minimum(SLACK * least, budget))
 

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -48,9 +46,7 @@ def train_expert(task: TabularTask, *, seed: int = 0) -> Expert:
     del seed
     dynamics = Dynamics.of(task)
     costs = jnp.asarray(task.costs)
-    plan = jax.jit(partial(constrained_plan, horizon=task.horizon))(
-        dynamics, costs, jnp.asarray(task.budget)
-    )
+    plan = constrained_plan(dynamics, costs, task.budget, task.horizon)
     pairs = occupancy(dynamics.transitions, dynamics.initial, plan.policy)
     violation = violation_probability(dynamics.transitions, dynamics.initial, plan.policy, costs)
     return Expert(
@@ -74,8 +70,10 @@ def collect(
     The provenance of the result tells how many were discarded. `progress` is told the number of
     feasible episodes so far.
     """
-    if number < 1:
-        raise ArgumentError(f"number of demonstrations must be at least 1, not {number}")
+    if not isinstance(number, int | np.integer) or number < 1:
+        raise ArgumentError(f"number must be a whole number of at least 1, not {number!r}")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ArgumentError(f"seed must be a whole number of at least 0, not {seed!r}")
     task = expert.task
     generator = np.random.default_rng(seed)
     kept: list[tuple[np.ndarray, np.ndarray]] = []

@@ -71,7 +71,8 @@ def count_votes(
         levels = jnp.asarray(LEVELS, dtype=tempted.dtype)
         visits = jax.vmap(visits_at, in_axes=(0, None, None))(levels, alpha, beta)
         updated = jnp.maximum(tempted, visits.max(axis=0))
-        change = jnp.where(visitors > 0, 0.0, updated - tempted).max()
+        matters = (visitors == 0) | (votes != "visits")
+        change = jnp.where(matters, updated - tempted, 0.0).max()
         return updated, change, rounds + 1
 
     free = constrained_plan(dynamics, jnp.zeros_like(dynamics.rewards), jnp.inf, horizon)

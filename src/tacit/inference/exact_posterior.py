@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from scipy.special import logsumexp
 
+from tacit.constraints.tabular_constraint import check_confidence
 from tacit.constraints.votes import visits_of
 from tacit.control.constrained_planning import Dynamics, constrained_plan
 from tacit.control.soft_planning import violation_probability
@@ -91,6 +92,7 @@ class ExactPosterior:
         This is what the paper's quantile becomes when phi is 0 or 1: the (1 - lambda)-quantile of
         a Bernoulli variable is 1 exactly if its probability is at least lambda.
         """
+        check_confidence(confidence)
         return self.feasibility >= confidence - ROUNDING
 
     def jointly_allowed(self, confidence: float) -> Bool[np.ndarray, "... X"]:
@@ -98,6 +100,7 @@ class ExactPosterior:
 
         Queries are added from the surest down, as long as P(all of them are allowed) >= lambda.
         """
+        check_confidence(confidence)
         flat = self.probability.reshape(-1, self.probability.shape[-1])
         answer = np.zeros((len(flat), self.family.allowed.shape[1]), dtype=bool)
         order = np.argsort(-(flat @ self.family.allowed), axis=1, kind="stable")
@@ -110,8 +113,8 @@ class ExactPosterior:
 
 def exact_posterior(family: RuleFamily, demonstrations: Trajectories) -> ExactPosterior:
     """The posterior given one data set of feasible episodes."""
-    counts = action_counts(family.task, demonstrations)
     visited = visits_of(family.task, demonstrations).sum(axis=0) > 0
+    counts = action_counts(family.task, demonstrations)
     posterior = posteriors(
         plan_for_rules(family), counts[None], visited[None], np.array([len(demonstrations)])
     )

@@ -89,35 +89,38 @@ def learn_votes(
         table: the quantile at 1 - lambda for objective `quantile`; None for `evidence`.
         steps: gradient steps.
     """
-    states, actions, _ = dynamics.transitions.shape
     optimiser = optax.adam(LEARNING_RATE)
-
-    def model_visits(value: Array) -> Array:
-        spread = jnp.broadcast_to(value.reshape(states, -1), (states, actions))
-        policy, _ = soft_value_iteration(
-            dynamics.transitions,
-            dynamics.rewards + dynamics.temperature * spread,
-            horizon,
-            dynamics.temperature,
-        )
-        pairs = occupancy(dynamics.transitions, dynamics.initial, policy).sum(axis=0)
-        return pairs.reshape(-1) if len(value) > states else pairs.sum(axis=1)
 
     def loss(weights: Array) -> tuple[Array, Array]:
         alpha, beta = learned_votes(weights, visitors, number, votes)
         value = log_feasibility(alpha, beta, table)
-        gap = mean_visits - jax.lax.stop_gradient(model_visits(jax.lax.stop_gradient(value)))
+        gap = mean_visits - model_visits(dynamics, jax.lax.stop_gradient(value), horizon)
         likelihood = (gap * value).sum()
         if table is None:
             likelihood -= PRIOR_WEIGHT / number * divergence_from_prior(alpha, beta).sum()
         return -likelihood, jnp.abs(gap).max()
 
-    def step(carry: tuple[Array, optax.OptState], _: None) -> tuple[tuple, Array]:
+    def step(carry: tuple[Array, optax.OptState], _: None) -> tuple[tuple, None]:
         weights, state = carry
-        gradient, gap = jax.grad(loss, has_aux=True)(weights)
+        gradient, _ = jax.grad(loss, has_aux=True)(weights)
         updates, state = optimiser.update(gradient, state)
-        return (optax.apply_updates(weights, updates), state), gap
+        return (optax.apply_updates(weights, updates), state), None
 
     weights = initial_weights(len(visitors), votes).astype(dynamics.rewards.dtype)
-    (weights, _), gaps = jax.lax.scan(step, (weights, optimiser.init(weights)), None, length=steps)
-    return LearnedBelief(*learned_votes(weights, visitors, number, votes), gaps[-1])
+    (weights, _), _ = jax.lax.scan(step, (weights, optimiser.init(weights)), None, length=steps)
+    _, gap = loss(weights)
+    return LearnedBelief(*learned_votes(weights, visitors, number, votes), gap)
+
+
+def model_visits(dynamics: Dynamics, value: Float[Array, " X"], horizon: int) -> Float[Array, " X"]:
+    """Expected steps at each query under the soft-optimal policy for r + temperature * v."""
+    states, actions, _ = dynamics.transitions.shape
+    spread = jnp.broadcast_to(value.reshape(states, -1), (states, actions))
+    policy, _ = soft_value_iteration(
+        dynamics.transitions,
+        dynamics.rewards + dynamics.temperature * spread,
+        horizon,
+        dynamics.temperature,
+    )
+    pairs = occupancy(dynamics.transitions, dynamics.initial, policy).sum(axis=0)
+    return pairs.reshape(-1) if len(value) > states else pairs.sum(axis=1)

@@ -12,6 +12,7 @@ from tacit.constraints.votes import visits_of
 from tacit.control.constrained_planning import Dynamics
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
+from tacit.errors import ArgumentError
 from tacit.inference.ca_icrl import CAICRL, belief_from, forward_control
 from tacit.precision import in_double_precision
 
@@ -38,6 +39,8 @@ class VisitCounts:
     @classmethod
     def of_visits(cls, visits: list[np.ndarray]) -> "VisitCounts":
         """From [N, X] visits per data set (see `visits_of`)."""
+        if len({len(steps) for steps in visits}) != 1:
+            raise ArgumentError("data sets must be there and hold equally many demonstrations")
         stacked = np.stack(visits)
         return cls((stacked > 0).sum(axis=1).astype(float), stacked.mean(axis=1), stacked.shape[1])
 

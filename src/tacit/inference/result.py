@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.constraints.tabular_constraint import TabularConstraint
 from tacit.environments.tabular import TabularTask
-from tacit.errors import StorageError
+from tacit.errors import StorageError, TaskError
 from tacit.runs.array_file import read_arrays, write_arrays
 
 FILE = "result.safetensors"
@@ -73,7 +73,7 @@ def load(folder: str | Path) -> Result:
         task_arrays = {
             field: arrays[f"task.{field}"] for field in TASK_ARRAYS if f"task.{field}" in arrays
         }
-        return Result(
+        result = Result(
             constraint=TabularConstraint(
                 alpha=arrays["alpha"], beta=arrays["beta"], **header["constraint"]
             ),
@@ -82,5 +82,16 @@ def load(folder: str | Path) -> Result:
             settings=header["settings"],
             task=TabularTask(**task_arrays, **header["task"]),
         )
-    except (KeyError, TypeError) as error:
-        raise StorageError(f"{path}: the result is incomplete: {error}") from None
+    except (KeyError, TypeError, TaskError) as error:
+        raise StorageError(f"{path}: the result is incomplete or damaged: {error}") from None
+    task = result.task
+    for field, array, shape in (
+        ("policy", result.policy, (task.horizon, task.number_of_states, task.number_of_actions)),
+        ("alpha", result.constraint.alpha, (task.number_of_queries,)),
+        ("beta", result.constraint.beta, (task.number_of_queries,)),
+    ):
+        if array.shape != shape:
+            raise StorageError(
+                f"{path}: {field} has the shape {list(array.shape)}, not {list(shape)}"
+            )
+    return result

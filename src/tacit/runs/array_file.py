@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from tacit.errors import StorageError
 from tacit.runs.atomic_write import atomic_write
@@ -15,9 +15,17 @@ from tacit.runs.atomic_write import atomic_write
 def write_arrays(path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Path:
     """Write arrays and a JSON-able header to `path`."""
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    content = save(whole, metadata={"tacit": json.dumps(header, sort_keys=True, default=plain)})
     with atomic_write(path) as part:
-        save_file(whole, part, metadata={"tacit": json.dumps(header, sort_keys=True)})
+        part.write_bytes(content)
     return path
+
+
+def plain(value: object) -> object:
+    """NumPy scalars as JSON has them."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -27,6 +35,8 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
         with safe_open(path, framework="numpy") as file:
             header = json.loads((file.metadata() or {})["tacit"])
+            if not isinstance(header, dict):
+                raise ValueError("the header is not a JSON object")
             return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118
     except (SafetensorError, KeyError, json.JSONDecodeError, OSError, ValueError) as error:
         raise StorageError(
