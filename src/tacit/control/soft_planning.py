@@ -55,7 +55,7 @@ def stationary_soft_value_iteration(
     which bounds the error of V by `tolerance`, or by no more than rounding; `discount` must be
     below 1, and calls for float64 when it is close to 1.
     """
-    if not 0 <= discount < 1:
+    if isinstance(discount, int | float) and not 0 <= discount < 1:
         raise ArgumentError(f"discount must lie in [0, 1), not {discount!r}")
     states, actions, _ = transitions.shape
     flat = transitions.reshape(states * actions, states)

@@ -114,7 +114,7 @@ def curve_section(demo: Demonstration) -> Section:
             ["confidence", "violation", "promised", "reward", "reward of the experts"],
             [
                 [
-                    row.confidence,
+                    f"{row.confidence:g}",
                     str(row.violation),
                     f"≤ {1 - row.confidence:.1f}",
                     str(row.reward),

@@ -154,7 +154,7 @@ def decide(
         recommended_interval=interval,
         largest_confidence=largest_confidence(task, demonstrations, wanted, method),
         curve=curve,
-        reason=in_words(task, curve.value, wanted, enough, recommended),
+        reason=in_words(task, curve.value, wanted, enough, recommended, interval),
         history=(*history, (number, curve.value.value)),
         demonstrations=demonstrations,
     )
@@ -169,11 +169,10 @@ def recommend(
     where it does not reach the goal, the advice is then to double them and ask again.
     """
     number = int(curve.sizes[-1])
-    needed = curve.needed(wanted)
-    low, high = curve.needed_interval(wanted, seed=seed)
+    possible = np.maximum(curve.needed(wanted, seed=seed), number + 1)
+    low, needed, high = np.quantile(possible, [0.025, 0.5, 0.975], method="closest_observation")
     if not np.isfinite(needed):
         return (2 * number, (number + 1, None)) if number < FEW else (None, None)
-    low = low if np.isfinite(low) else number + 1
     return int(needed), (int(low), int(high) if np.isfinite(high) else None)
 
 
@@ -188,7 +187,12 @@ def largest_confidence(
 
 
 def in_words(
-    task: TabularTask, value: Estimate, wanted: float, enough: bool, recommended: int | None
+    task: TabularTask,
+    value: Estimate,
+    wanted: float,
+    enough: bool,
+    recommended: int | None,
+    interval: tuple[int, int | None] | None,
 ) -> str:
     """The answer as a sentence."""
     worth = f"the learned policy is worth {value.value:.4g}, {wanted:.4g} is wanted"
@@ -199,6 +203,8 @@ def in_words(
         return f"no: {worth}; even without any rule the task gives at most {best:.4g}"
     if recommended is None:
         return f"no: {worth}, and more data help little: lower the confidence or the reward"
+    if interval is not None and interval[1] is None:
+        return f"no: {worth}; too few to say how many will do: try {recommended} in all, ask again"
     return f"no: {worth}; about {recommended} demonstrations in all should do"
 
 

@@ -44,27 +44,32 @@ class LearningCurve:
         its values on random halves of the data (the delete-half jackknife).
         """
         centre = float(self.values[-1].mean())
+        return Estimate(centre, centre - 1.96 * self.spread, centre + 1.96 * self.spread)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the value over data sets of this size; inf for a single one."""
         if len(self.sizes) < 2:
-            return Estimate(centre, -np.inf, np.inf)
+            return np.inf
         half = int(np.argmin(np.abs(self.sizes[:-1] - self.sizes[-1] / 2)))
         kept = self.sizes[half] / self.sizes[-1]
-        spread = float(self.values[half].std(ddof=1) * np.sqrt(kept / (1 - kept)))
-        return Estimate(centre, centre - 1.96 * spread, centre + 1.96 * spread)
+        return float(self.values[half].std(ddof=1) * np.sqrt(kept / (1 - kept)))
 
-    def needed(self, wanted: float) -> float:
-        """Number of demonstrations at which the fitted curve reaches `wanted`; inf if never."""
-        return needed_number(self.sizes, self.values.mean(axis=1), wanted)
+    def needed(self, wanted: float, *, seed: int, draws: int = 400) -> np.ndarray:
+        """[draws] numbers of demonstrations that may be needed to reach `wanted`; inf for never.
 
-    def needed_interval(self, wanted: float, *, seed: int, draws: int = 400) -> tuple[float, float]:
-        """A 95 % interval for `needed`, by resampling the random orders."""
+        Each draw resamples the random orders and moves the whole curve by what another data set
+        of this size might have given (`spread`), then extends it; see `needed_number`.
+        """
         generator = np.random.default_rng(seed)
         orders = generator.integers(0, self.values.shape[1], (draws, self.values.shape[1]))
+        spread = self.spread if np.isfinite(self.spread) else 0.0
+        shifts = spread * generator.standard_normal(draws)
         found = [
-            needed_number(self.sizes, self.values[:, order].mean(axis=1), wanted)
-            for order in orders
+            needed_number(self.sizes, self.values[:, order].mean(axis=1) + shift, wanted)
+            for order, shift in zip(orders, shifts, strict=True)
         ]
-        low, high = np.quantile(found, [0.025, 0.975], method="closest_observation")
-        return float(low), float(high)
+        return np.array(found)
 
 
 def needed_number(sizes: np.ndarray, values: np.ndarray, wanted: float) -> float:

@@ -1,0 +1,44 @@
+# Everything runs in a virtual environment of its own; the first call makes it.
+PYTHON ?= python3
+BIN := .venv/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test test-slow lint format bench clean
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+demo: .venv/core ## learn a rule on a small grid and write demo/report.html (under a minute)
+	$(BIN)/tacit demo --out demo
+
+test: lint ## the checks that gate every change
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-slow: .venv/dev ## the checks that take minutes
+	$(BIN)/python -m pytest -m slow --timeout 3600
+
+lint: .venv/dev ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: .venv/dev ## rewrite the code in house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/dev ## speed, as ratios to a peer in the same run
+	$(BIN)/python benchmarks/beta_quantile.py
+
+clean: ## remove the virtual environment and what the demo wrote
+	rm -rf .venv demo
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/core: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+.venv/dev: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch .venv/core $@
