@@ -127,7 +127,8 @@ def test_soft_and_hard_costs_are_one_minus_feasibility(seed, confidence):
 def test_a_graded_cost_prices_the_missing_bits(seed, confidence, budget):
     shapes = counts(seed)
     bits = np.log2(confidence) - stats.beta.logsf(0.5, *shapes) / np.log(2)
-    wanted = np.clip(2 * budget / (1 - confidence) * np.maximum(bits, 0), 0, 1)
+    price = 3 * max(budget, 0.01) / (1 - confidence)
+    wanted = 1 - np.exp(-price * np.maximum(bits, 0))
     found = cost(shapes, confidence, "graded", budget)
     sure = clear(shapes, confidence)
     np.testing.assert_allclose(found[sure], wanted[sure], rtol=1e-6, atol=1e-12)
@@ -147,13 +148,21 @@ def test_without_evidence_the_hard_reading_allows_up_to_one_half_and_not_beyond(
     assert (read(nothing, 0.501, "hard") == 0).all()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a graded cost is proportional to the budget, so a budget of zero forbids nothing",
-)
+@pytest.mark.parametrize("confidence", [0.1, 0.5, 0.9, 0.99])
+def test_a_graded_cost_never_stops_rising_with_the_missing_evidence(confidence):
+    against = np.stack([np.ones(SIZE), np.linspace(5, 10, SIZE)])
+    found = cost(against, confidence, "graded", 0.0)
+    assert (np.diff(found) > 0).all()
+    assert (found > 0).all()
+    assert (found < 1).all()
+
+
 def test_a_rejected_step_has_a_cost_even_when_the_budget_is_zero():
     against = np.stack([np.ones(SIZE), np.full(SIZE, 50.0)])
     assert (cost(against, 0.9, "graded", 0.0) > 0).all()
+    np.testing.assert_array_equal(
+        cost(against, 0.9, "graded", 0.0), cost(against, 0.9, "graded", 0.01)
+    )
 
 
 def test_an_overwhelming_majority_against_costs_a_full_violation():

@@ -63,7 +63,9 @@ def test_jit_vmap_and_broadcasting_agree():
     table = QuantileTable.build(0.7)
     alpha, beta = jnp.array([1.0, 3.0, 50.0]), jnp.array([2.0, 2.5, 7.0])
     expected = table(alpha, beta)
-    np.testing.assert_allclose(jax.jit(lambda alpha, beta: table(alpha, beta))(alpha, beta), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        jax.jit(lambda alpha, beta: table(alpha, beta))(alpha, beta), expected, rtol=1e-6
+    )
     np.testing.assert_allclose(jax.jit(jax.vmap(table))(alpha, beta), expected, rtol=1e-6)
     assert table(alpha[:, None], beta).shape == (3, 3)
     assert table(3, 4).dtype == jnp.float32

@@ -176,7 +176,6 @@ def test_a_demonstration_longer_than_the_horizon_is_an_error_that_names_both_len
     assert str(HORIZON) in str(caught.value)
 
 
-@pytest.mark.xfail(strict=True, reason="the message names the lengths but not the episode")
 def test_a_demonstration_longer_than_the_horizon_is_named():
     long = record([[0] * 3, [0] * (HORIZON + 2)], [[0] * 2, [0] * (HORIZON + 1)])
     with pytest.raises(DemonstrationError, match="episode 1"):

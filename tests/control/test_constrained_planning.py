@@ -129,7 +129,7 @@ def test_cost_is_within_the_budget_or_close_to_the_least_there_is(seed, budget):
     spent = expected(task, policy, task.costs)
     assert spent == pytest.approx(float(found.cost), abs=1e-10)
     least = least_cost(task)
-    assert spent <= max(budget, 1.05 * least) + 1e-3 * least + 1e-9
+    assert spent <= max(budget, least + min(0.05 * least, budget)) + 1e-3 * least + 1e-9
     assert spent >= least - 1e-9
 
 
@@ -249,10 +249,6 @@ def test_dynamics_are_those_of_the_task_in_double_precision():
     assert {array.dtype for array in dynamics} == {jnp.dtype("float64")}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the price is capped at 100 times the reward at stake, however small the costs are",
-)
 def test_the_scale_of_costs_does_not_matter():
     for seed in range(8):
         task, scaled = problem(seed), problem(seed)
@@ -263,10 +259,6 @@ def test_the_scale_of_costs_does_not_matter():
         )
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the price is capped at 100 times the reward at stake, so rare dangers are not avoided",
-)
 def test_a_budget_that_only_rare_dangers_threaten_is_kept_when_it_can_be():
     transitions = np.zeros((STATES, ACTIONS, STATES))
     transitions[1:, :, 1:] = np.eye(3)[:, None, :]

@@ -31,7 +31,7 @@ def generator(seed=0):
 def test_an_estimate_prints_two_digits_of_its_width():
     assert str(Estimate(0.031, 0.012, 0.060)) == "0.031 [0.012, 0.060]"
     assert str(Estimate(1534.23, 1401.7, 1699.1)) == "1534 [1402, 1699]"
-    assert str(Estimate.exact(0.25)) == "0.250 [0.250, 0.250]"
+    assert str(Estimate.exact(0.25)) == "0.250"
     assert str(Estimate(-0.0001, -0.5, 0.5)) == "0.0 [-0.5, 0.5]"
     assert str(mean_interval([2.0])) == "2.000 [-inf, inf]"
 

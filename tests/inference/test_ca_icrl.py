@@ -96,7 +96,7 @@ def test_the_policy_keeps_to_the_budget_of_its_reading(task, data, confidence):
     mean = visits_of(task, data).mean(axis=0)
     soft = 1 - stats.beta.ppf(1 - confidence, constraint.alpha, constraint.beta)
     bits = np.maximum(np.log2(confidence / above), 0)
-    graded = np.minimum(1, 2 * task.budget / (1 - confidence) * bits)
+    graded = 1 - np.exp(-3 * task.budget / (1 - confidence) * bits)
     for reading, cost, budget in (
         ("hard", (above < confidence).astype(float), task.budget),
         ("graded", graded, task.budget),

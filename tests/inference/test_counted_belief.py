@@ -146,20 +146,7 @@ def small_grid():
     return grid_world(("...", "SxG", "..."), horizon=9)
 
 
-@pytest.mark.parametrize(
-    "votes",
-    [
-        "visits",
-        pytest.param(
-            "visits-fallible",
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="the rounds stop although temptation still grows at visited queries, where "
-                "votes against count too",
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("votes", ["visits", "visits-fallible"])
 def test_at_the_end_no_policy_finds_a_new_way(small_grid, votes, monkeypatch):
     task = small_grid
     came = visitors(task, collect(train_expert(task), NUMBER, seed=0))

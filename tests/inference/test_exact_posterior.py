@@ -229,11 +229,6 @@ def test_candidates_that_cannot_be_enumerated_are_an_error(task, candidates):
 @pytest.mark.parametrize(
     "states", [[[0, 99, 1]], [np.zeros((3, 1))], [[0] * (HORIZON + 2)]], ids=str
 )
-@pytest.mark.xfail(
-    strict=True,
-    raises=IndexError,
-    reason="actions are counted before the demonstrations are checked",
-)
 def test_demonstrations_that_do_not_fit_the_task_are_an_error(family, states):
     steps = len(states[0]) - 1
     alien = Trajectories.from_arrays(states, [[0] * steps], [[0.0] * steps])

@@ -194,11 +194,7 @@ def test_on_a_task_of_ones_own_violation_stays_below_one_minus_confidence(seed):
         assert (tighter <= looser).all()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="with the graded reading a budget of zero makes every cost zero: no constraint at all",
-)
-def test_experts_who_never_violate_give_a_policy_that_hardly_ever_does(task):
+def test_experts_who_never_violate_give_a_policy_that_hardly_ever_does():
     strict = chain(length=21, limit=-3, horizon=8, reward_scale=3, slip=0.0, budget=0.0)
     expert = tacit.train_expert(strict)
     assert expert.violation < 1e-9
@@ -206,25 +202,35 @@ def test_experts_who_never_violate_give_a_policy_that_hardly_ever_does(task):
     assert violation(strict, result.policy) <= 0.1
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="graded costs shrink with the budget and the price of a cost is capped: see "
-    "test_the_scale_of_costs_does_not_matter",
-)
-def test_experts_who_almost_never_violate_give_a_policy_that_keeps_the_promise(task):
+def test_experts_who_almost_never_violate_give_a_policy_that_keeps_the_promise():
     strict = chain(length=21, limit=-3, horizon=8, reward_scale=3, slip=0.0, budget=1e-6)
     expert = tacit.train_expert(strict)
     result = tacit.infer(strict, tacit.collect(expert, 20, seed=0), confidence=0.5)
     assert violation(strict, result.policy) <= 0.5
 
 
-@pytest.mark.xfail(
+flat = pytest.mark.xfail(
     strict=True,
-    reason="when every step costs the same, no policy costs less than another, and the plan is "
-    "the unconstrained one: the tightest rule forbids nothing",
+    reason="a limit of the hard reading: where nothing is allowed every step costs 1, no policy "
+    "costs less than another, and the plan is the unconstrained one (violation 0.64)",
 )
+nearly_flat = pytest.mark.xfail(
+    strict=True,
+    reason="at 0.99 a bit is priced so high that a state one expert visited costs 0.91 and one "
+    "that nobody visited 0.997: too close to tell them apart (violation 0.14)",
+)
+
+
 @pytest.mark.parametrize(
-    ("number", "confidence", "reading"), [(1, 0.99, "graded"), (2, 0.9, "hard"), (1, 0.9, "hard")]
+    ("number", "confidence", "reading"),
+    [
+        (1, 0.9, "graded"),
+        (1, 0.95, "graded"),
+        (2, 0.99, "graded"),
+        pytest.param(1, 0.99, "graded", marks=nearly_flat),
+        pytest.param(1, 0.9, "hard", marks=flat),
+        pytest.param(2, 0.9, "hard", marks=flat),
+    ],
 )
 def test_a_confidence_that_the_evidence_cannot_reach_gives_caution_not_freedom(
     task, data, number, confidence, reading

@@ -11,6 +11,7 @@ from tacit.command_line.data import read
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.command_line.tasks import find_task
 from tacit.constraints.belief import Reading
+from tacit.evaluation.trajectory_calibration import calibration_error
 from tacit.inference.ca_icrl import Objective, Votes
 from tacit.inference.result import Result, load
 
@@ -73,7 +74,11 @@ def evaluate(
         seed: of the episodes.
     """
     result = load(folder)
-    show_facts(f"{folder} on {result.task.name}", performance(result, episodes, seed))
+    error = calibration_error(result, seed=seed)
+    show_facts(
+        f"{folder} on {result.task.name}",
+        {**performance(result, episodes, seed), "calibration error (ECE)": f"{error:.3f}"},
+    )
 
 
 def performance(result: Result, episodes: int | None = None, seed: int = 51) -> dict[str, str]:

@@ -13,8 +13,6 @@ alpha from 1 to infinity, and vanishes at its corner. So a polynomial through 8 
 points covers any number of experts: no gather, no cell edges, a smooth gradient.
 """
 
-from typing import Self
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -47,7 +45,7 @@ class QuantileTable(eqx.Module):
     """z: the standard normal quantile of the probability."""
 
     @classmethod
-    def build(cls, probability: float, *, points: int = 8) -> Self:
+    def build(cls, probability: float, *, points: int = 8) -> "QuantileTable":
         """Interpolate SciPy's quantile at points x points Chebyshev nodes (under 1 ms).
 
         Args:

@@ -82,7 +82,7 @@ def constrained_plan(
     least = penalised_plan(dynamics, costs, jnp.exp(largest), horizon).cost
     budget = jnp.maximum(budget, least + jnp.minimum(SLACK * least, budget))
 
-    def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Array | int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = (low + high) / 2
         kept = penalised_plan(dynamics, costs, jnp.exp(middle), horizon).cost <= budget

@@ -44,8 +44,8 @@ def soft_value_iteration(
 def stationary_soft_value_iteration(
     transitions: Float[Array, "S A S"],
     rewards: Float[Array, "S A"],
-    discount: float,
-    temperature: float = 1.0,
+    discount: Array | float,
+    temperature: Array | float = 1.0,
     tolerance: float = 1e-10,
 ) -> tuple[Float[Array, "S A"], Float[Array, " S"]]:
     """The infinite-horizon case: the fixed point of the soft Bellman operator.
@@ -97,7 +97,7 @@ def discounted_occupancy(
     transitions: Float[Array, "S A S"],
     initial: Float[Array, " S"],
     policy: Float[Array, "S A"],
-    discount: float,
+    discount: Array | float,
 ) -> Float[Array, "S A"]:
     """sum_t discount^t P(s_t = s, a_t = a) of a stationary policy, by one linear solve."""
     step = jnp.einsum("sa,san->sn", policy, transitions)
@@ -129,7 +129,7 @@ def stationary_violation_probability(
     initial: Float[Array, " S"],
     policy: Float[Array, "S A"],
     costs: Float[Array, "S A"],
-    discount: float,
+    discount: Array | float,
 ) -> Float[Array, ""]:
     """P(a step with a cost above zero happens before the episode stops).
 

@@ -30,7 +30,7 @@ class Estimate:
         return cls(float(value), float(value), float(value))
 
     def __str__(self) -> str:
-        """The value and its interval, to two digits of the interval's width."""
+        """The value and its interval, to two digits of its width; an exact value alone."""
         width = self.high - self.low
         decimals = 3
         if 0 < width < np.inf:
@@ -39,7 +39,7 @@ class Estimate:
             f"{round(end, decimals) + 0.0:.{decimals}f}"
             for end in (self.value, self.low, self.high)
         )
-        return f"{value} [{low}, {high}]"
+        return value if self.low == self.high else f"{value} [{low}, {high}]"
 
 
 def rate_interval(successes: int, trials: int, level: float = 0.95) -> Estimate:
