@@ -46,7 +46,7 @@ def stationary_soft_value_iteration(
     rewards: Float[Array, "S A"],
     discount: Array | float,
     temperature: Array | float = 1.0,
-    tolerance: float = 1e-10,
+    tolerance: Array | float = 1e-10,
 ) -> tuple[Float[Array, "S A"], Float[Array, " S"]]:
     """The infinite-horizon case: the fixed point of the soft Bellman operator.
 

@@ -26,7 +26,7 @@ from tacit.reports.coverage_panels import coverage_panels
 from tacit.runs import versions
 from tacit.runs.atomic_write import atomic_write
 
-COLUMNS = (
+COLUMNS: tuple[str, ...] = (
     "task",
     "objective",
     "votes",
@@ -197,7 +197,7 @@ def write_json(file: Path, content: object) -> None:
 def write_csv(file: Path, rows: list[dict[str, Any]]) -> None:
     """Write the table, whole or not at all."""
     with atomic_write(file) as part, part.open("w", newline="") as handle:
-        writer = csv.DictWriter[str](handle, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
         writer.writeheader()
         for row in rows:
             writer.writerow(
