@@ -57,16 +57,20 @@ def test_numbers_come_back_in_double_precision_whatever_the_setting_outside():
 
 def test_a_step_is_looked_up_by_state_or_by_pair():
     states, actions = np.array([0, 3, 2]), np.array([2, 0, 1])
-    of_state, of_pair = constraint(), constraint("pair")
+    of_state, of_pair = constraint(), constraint("pair", reading="graded")
+    assert len(set(of_pair.cost_map(0.95)[[2, 9, 7]])) == 3
     np.testing.assert_array_equal(of_state.cost(states, actions), of_state.cost_map()[[0, 3, 2]])
     np.testing.assert_array_equal(of_pair.cost(states, actions), of_pair.cost_map()[[2, 9, 7]])
     np.testing.assert_array_equal(
-        of_pair.feasibility(states, actions, 0.3), of_pair.feasibility_map(0.3)[[2, 9, 7]]
+        of_pair.cost(states, actions, 0.95), of_pair.cost_map(0.95)[[2, 9, 7]]
+    )
+    np.testing.assert_array_equal(
+        of_pair.feasibility(states, actions, 0.95), of_pair.feasibility_map(0.95)[[2, 9, 7]]
     )
 
 
 def test_steps_may_have_any_number_of_axes_and_a_last_one_of_length_one():
-    rule = constraint("pair")
+    rule = constraint("pair", reading="graded")
     states = np.arange(6).reshape(2, 3) % STATES
     actions = np.arange(6).reshape(2, 3) % ACTIONS
     found = rule.cost(states[..., None], actions[..., None])

@@ -1,5 +1,8 @@
 """A user's own task in an .npz file: read whole, or refused with the name of the file."""
 
+import contextlib
+import gc
+import warnings
 import zipfile
 
 import numpy as np
@@ -34,6 +37,15 @@ def refusal(path):
     assert message.startswith(f"{path}: ")
     assert "\n" not in message
     return message
+
+
+@contextlib.contextmanager
+def files_left_open():
+    """NumPy does not close damaged files at once; that must not be blamed on a later test."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield
+        gc.collect()
 
 
 def test_needed_arrays_make_a_task_called_as_the_file(path):
@@ -134,11 +146,11 @@ def test_a_shortened_archive_is_refused(path):
 @pytest.mark.xfail(
     strict=True, reason="np.load gives an array, which is no context manager: TypeError"
 )
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_single_array_under_the_name_of_an_archive_is_refused(path):
     with path.open("wb") as file:
         np.save(file, np.zeros(3))
-    assert "not an .npz file" in refusal(path)
+    with files_left_open():
+        assert "not an .npz file" in refusal(path)
 
 
 @pytest.mark.xfail(strict=True, reason="zlib.error and tokenize.TokenError are not caught")
@@ -146,14 +158,15 @@ def test_a_compressed_archive_with_a_changed_byte_is_refused_or_read(path):
     np.savez_compressed(path, **arrays(transitions=np.tile(np.eye(30), (30, 1, 1))))
     content = path.read_bytes()
     escaped = set()
-    for place in range(40, len(content), 5):
-        path.write_bytes(content[:place] + bytes([255 - content[place]]) + content[place + 1 :])
-        try:
-            load_task(path)
-        except TaskError:
-            continue
-        except Exception as error:
-            escaped.add(type(error).__name__)
+    with files_left_open():
+        for place in range(40, len(content), 5):
+            path.write_bytes(content[:place] + bytes([255 - content[place]]) + content[place + 1 :])
+            try:
+                load_task(path)
+            except TaskError:
+                continue
+            except Exception as error:
+                escaped.add(type(error).__name__)
     assert escaped == set()
 
 

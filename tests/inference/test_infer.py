@@ -162,15 +162,15 @@ def test_one_belief_serves_every_confidence_and_allows_less_as_it_rises(task, da
 
 
 def user_task(seed, **changes):
-    """Twelve states, three actions, random dynamics; a quarter of the states is forbidden."""
+    """As large as the chain, random dynamics; a quarter of the states is forbidden."""
     random = np.random.default_rng(seed)
-    costs = np.zeros(12)
-    costs[random.choice(np.arange(1, 12), 3, replace=False)] = 1
+    costs = np.zeros(21)
+    costs[random.choice(np.arange(1, 21), 5, replace=False)] = 1
     fields = {
-        "transitions": random.dirichlet(np.full(12, 0.1), (12, 3)),
-        "rewards": random.normal(size=12) + 2 * costs,
+        "transitions": random.dirichlet(np.full(21, 0.1), (21, 3)),
+        "rewards": random.normal(size=21) + 2 * costs,
         "costs": costs,
-        "initial": np.eye(12)[0],
+        "initial": np.eye(21)[0],
         "horizon": 8,
     }
     return tacit.TabularTask(**{**fields, **changes})

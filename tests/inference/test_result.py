@@ -156,9 +156,10 @@ def test_an_interrupted_write_leaves_the_old_result(result, tmp_path, monkeypatc
             file.write(content[:100])
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Path, "write_bytes", broken)
-        result_of(random_task(1)).save(tmp_path)
+    other = result_of(random_task(1))
+    monkeypatch.setattr(Path, "write_bytes", broken)
+    with pytest.raises(KeyboardInterrupt):
+        other.save(tmp_path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == [FILE]
 

@@ -67,8 +67,8 @@ def test_an_interrupted_write_leaves_the_old_file_and_no_other(tmp_path, monkeyp
             file.write(content[: len(content) // 2])
         raise error
 
-    with monkeypatch.context() as patch, pytest.raises((KeyboardInterrupt, StorageError)):
-        patch.setattr(Path, "write_bytes", broken)
+    monkeypatch.setattr(Path, "write_bytes", broken)
+    with pytest.raises((KeyboardInterrupt, StorageError)):
         write_arrays(path, {}, {})
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
@@ -93,11 +93,8 @@ def test_a_failure_inside_the_writer_is_an_error_of_storage(tmp_path, monkeypatc
     def broken(part, content):
         raise OSError(5, "Input/output error")
 
-    with (
-        monkeypatch.context() as patch,
-        pytest.raises(StorageError, match=r"a\.safetensors.*Input/output"),
-    ):
-        patch.setattr(Path, "write_bytes", broken)
+    monkeypatch.setattr(Path, "write_bytes", broken)
+    with pytest.raises(StorageError, match=r"a\.safetensors.*Input/output"):
         write_arrays(tmp_path / "a.safetensors", ARRAYS, {})
     assert not list(tmp_path.iterdir())
 

@@ -31,7 +31,7 @@ Reading = Literal["soft", "hard", "graded"]
 READINGS: tuple[Reading, ...] = get_args(Reading)
 ROUNDING = 1e-9
 SMALLEST_SUPPORT = 2.0**-900
-BITS_PER_EPISODE = 1 / 3
+BITS_PER_EPISODE = 1 / 4
 LEAST_BUDGET = 0.01
 
 
@@ -79,13 +79,13 @@ def step_cost(
     """The cost in [0, 1] of one step, for a controller whose expected cost per episode is bounded.
 
     `soft` and `hard`: 1 - feasibility. `graded`: a policy may lack, in expectation, about
-    (1 - lambda) / 3 bits of evidence per episode. So that one and the same `budget` (epsilon of
+    (1 - lambda) / 4 bits of evidence per episode. So that one and the same `budget` (epsilon of
     equation 4, in violated steps per episode) bounds the cost of every rule, a bit is priced at
-    3 * budget / (1 - lambda), and the cost of a step approaches 1, a violation, as bits mount up:
+    4 * budget / (1 - lambda), and the cost of a step approaches 1, a violation, as bits mount up:
 
-        cost = 1 - exp(-3 * budget / (1 - lambda) * log2(lambda / P(phi >= 1/2)))
+        cost = 1 - exp(-4 * budget / (1 - lambda) * log2(lambda / P(phi >= 1/2)))
 
-    A state that nobody visited lacks at least log2(2 lambda) bits. So for lambda >= 0.63 and a
+    A state that nobody visited lacks at least log2(2 lambda) bits. So for lambda >= 0.6 and a
     small budget, a policy within it enters unproved states in at most a share 1 - lambda of its
     episodes. As evidence grows, forbidden states cost 1 and allowed ones 0: the experts' own
     problem. The cost never stops rising with the missing evidence, so that even where nothing is
