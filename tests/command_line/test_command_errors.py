@@ -91,13 +91,11 @@ def test_an_error_is_one_line_that_names_what_is_wrong(folder, capsys, arguments
 
 
 @pytest.mark.parametrize("option", [("--number", "0"), ("--seed", "-1")])
-@pytest.mark.xfail(strict=True, reason="the progress bar is printed before the error")
 def test_an_error_while_a_bar_is_shown_is_one_line_too(folder, capsys, option):
     failure(capsys, *EXPERT, *option, *SMALL)
 
 
 @pytest.mark.parametrize("name", ["runs [/old].hdf5", "runs [old].hdf5"])
-@pytest.mark.xfail(strict=True, reason="names in messages are read as markup of the terminal")
 def test_names_in_square_brackets_are_printed_as_they_are(folder, capsys, name):
     assert name in failure(capsys, "data", "show", name)
 

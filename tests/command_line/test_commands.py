@@ -14,9 +14,6 @@ from tacit.command_line import COMMANDS, main
 from tacit.experiments.coverage import COLUMNS, CoverageSettings
 
 CHAIN = ("--set", "length=11", "limit=-2", "horizon=10", "reward_scale=10")
-A_FOLDER = pytest.mark.xfail(
-    strict=True, reason="a folder called experts.npz is written, which no command reads"
-)
 SCRIPT = Path(sys.executable).parent / "tacit"
 
 
@@ -141,15 +138,9 @@ def test_a_task_of_ones_own_goes_the_same_way(tmp_path, task, capsys):
         "",
         pytest.param(
             ".npz",
-            marks=pytest.mark.xfail(
-                strict=True, reason="a folder called x.npz, which infer refuses"
-            ),
         ),
         pytest.param(
             ".csv",
-            marks=pytest.mark.xfail(
-                strict=True, reason="a folder called x.csv, which infer refuses"
-            ),
         ),
     ],
 )

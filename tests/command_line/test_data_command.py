@@ -78,7 +78,6 @@ def test_show_tells_nothing_of_violation_when_costs_are_unknown(tmp_path, capsys
     assert "violation" not in text
 
 
-@pytest.mark.xfail(strict=True, reason="text from files is read as markup of the terminal library")
 @pytest.mark.parametrize("text", ["[/] closing", "the [red] line", "rows [a, b]"])
 def test_show_prints_text_from_files_as_it_is(tmp_path, capsys, text):
     data = Trajectories.from_arrays([[0, 1]], [[0]], [[2.0]], provenance={"note": text})

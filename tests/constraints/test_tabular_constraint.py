@@ -126,7 +126,7 @@ def test_any_number_between_zero_and_one_is_a_confidence(confidence):
 @pytest.mark.parametrize("rule_on", ["state", "pair"])
 def test_steps_outside_the_task_are_an_error_not_another_step(rule_on, state, action, word):
     with pytest.raises(ArgumentError, match=f"{word} must lie in 0 to"):
-        constraint(rule_on).cost(np.array([state]), np.array([action]))
+        constraint(rule_on, reading="graded").cost(np.array([state]), np.array([action]))
 
 
 def test_real_numbers_are_not_states():

@@ -3,6 +3,7 @@
 import itertools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -67,10 +68,10 @@ def test_exact_performance_needs_no_global_double_precision():
     task, policy = problem(3)
     with jax.enable_x64(False):
         found = exact_performance(task, policy)
-        assert jax.numpy.ones(1).dtype == np.float32
+        assert jnp.ones(1).dtype == np.float32
     assert isinstance(found, Performance)
     with jax.enable_x64(True):
-        arrays = (task.transitions, task.initial, policy, task.costs)
+        arrays = map(jnp.asarray, (task.transitions, task.initial, policy, task.costs))
         assert found.violation == pytest.approx(float(violation_probability(*arrays)), abs=1e-14)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tacit.constraints import belief
 from tacit.constraints.votes import visits_of
 from tacit.control.constrained_planning import Dynamics
 from tacit.control.expert import collect, train_expert
@@ -97,7 +98,8 @@ def test_the_policy_keeps_to_the_budget_of_its_reading(task, data, confidence):
     mean = visits_of(task, data).mean(axis=0)
     soft = 1 - stats.beta.ppf(1 - confidence, constraint.alpha, constraint.beta)
     bits = np.maximum(np.log2(confidence / above), 0)
-    graded = 1 - np.exp(-3 * task.budget / (1 - confidence) * bits)
+    price = task.budget / (belief.BITS_PER_EPISODE * (1 - confidence))
+    graded = 1 - np.exp(-price * bits)
     for reading, cost, budget in (
         ("hard", (above < confidence).astype(float), task.budget),
         ("graded", graded, task.budget),

@@ -150,23 +150,27 @@ def small_grid():
 def test_at_the_end_no_policy_finds_a_new_way(small_grid, votes, monkeypatch):
     task = small_grid
     came = visitors(task, collect(train_expert(task), NUMBER, seed=0))
-    belief = count(task, came, votes=votes)
-    rounds = int(belief.rounds)
-    monkeypatch.setattr(counted_belief, "TOLERANCE", -1.0)
-    monkeypatch.setattr(counted_belief, "MOST_ROUNDS", rounds + 10)
-    # Compiled anew, so that the constants above are read and the shared cache stays as it is.
-    anew = jax.jit(
-        lambda came: count_votes.__wrapped__(
+
+    @jax.jit
+    def anew(tolerance, most_rounds):
+        """Counted with other constants; the compiled code that others share stays as it is."""
+        monkeypatch.setattr(counted_belief, "TOLERANCE", tolerance)
+        monkeypatch.setattr(counted_belief, "MOST_ROUNDS", most_rounds)
+        return count_votes.__wrapped__(
             Dynamics.of(task),
-            came,
+            jnp.asarray(came),
             float(NUMBER),
             task.budget,
             horizon=task.horizon,
             on_pairs=False,
             votes=votes,
         )
-    )
+
+    usual = counted_belief.TOLERANCE, counted_belief.MOST_ROUNDS
     with jax.enable_x64(True):
-        later = anew(jnp.asarray(came))
+        belief = anew(*usual)
+        rounds = int(belief.rounds)
+        later = anew(-1.0, rounds + 10)
+    assert rounds < usual[1]
     assert int(later.rounds) == rounds + 10
     np.testing.assert_allclose(later.beta, belief.beta, atol=0.005 * NUMBER)

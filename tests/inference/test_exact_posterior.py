@@ -198,10 +198,14 @@ def test_more_demonstrations_concentrate_on_the_truth():
     expert = train_expert(line)
     large = [collect(expert, 100, seed=seed) for seed in range(5)]
     numbers = (1, 10, 100)
-    sure = np.zeros((5, 3))
-    for row, column in np.ndindex(5, 3):
-        subset = large[row].take(np.arange(numbers[column]))
-        sure[row, column] = exact_posterior(rules, subset).probability[truth[0]]
+    sets = [data.take(np.arange(number)) for data in large for number in numbers]
+    found = posteriors(
+        plan_for_rules(rules),
+        np.stack([action_counts(line, data) for data in sets]),
+        np.stack([np.isin(np.arange(11), data.observations[:, :-1]) for data in sets]),
+        np.array([len(data) for data in sets]),
+    )
+    sure = found.probability[:, truth[0]].reshape(5, 3)
     assert (np.diff(sure.mean(axis=0)) > 0).all()
     assert (sure[:, -1] > 0.95).all()
 

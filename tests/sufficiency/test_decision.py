@@ -135,10 +135,6 @@ def test_a_goal_beyond_the_task_is_no_for_that_reason(task, impossible):
     assert impossible.largest_confidence is None
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="fewer than 30 demonstrations: doubling is advised for any goal out of reach",
-)
 def test_no_number_is_recommended_for_a_goal_beyond_the_task(impossible):
     assert impossible.recommended_number is None
 

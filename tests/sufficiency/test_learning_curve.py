@@ -89,19 +89,11 @@ def test_the_zero_of_the_reward_does_not_matter(number):
         assert shifted == pytest.approx(plain, rel=0.1)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="with one size the fit is free: it makes a negative value rise towards 0 as n grows",
-)
 def test_a_single_size_shows_no_growth_whatever_the_sign_of_the_reward():
     for value in (-0.4, 0.4):
         assert needed_number(np.array([1]), np.array([value]), value + 0.2) == np.inf
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="an unknown spread (one size) is taken for none: 16 [16, 16] from one episode",
-)
 def test_an_interval_from_a_single_size_is_not_sure_of_itself():
     curve = LearningCurve(np.array([1]), np.full((1, 8), -0.4))
     recommended, interval = recommend(curve, -0.2, seed=0)
@@ -124,7 +116,6 @@ def test_subset_sizes_rise_to_all_the_data(number):
         assert sizes[0] <= number / 8
 
 
-@pytest.mark.xfail(strict=True, reason="subset_sizes(3) is [3], its docstring says [1, 2, 3]")
 @pytest.mark.parametrize("number", [2, 3])
 def test_below_four_demonstrations_all_numbers_from_one_on_are_used(number):
     assert subset_sizes(number).tolist() == list(range(1, number + 1))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 
 from tacit.command_line.data import data
 from tacit.command_line.demo import demo
@@ -35,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             args=arguments,
         )
     except TacitError as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(
+            f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True
+        )
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped; run the same command again to go on")

@@ -30,7 +30,7 @@ def data(
         if out is None:
             raise ArgumentError("convert needs --out, the file to write")
         write(demonstrations, out)
-        console.print(f"written: {out}")
+        console.print(f"written: {out}", markup=False)
         return
     lengths = demonstrations.lengths
     facts = {

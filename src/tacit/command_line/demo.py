@@ -40,4 +40,4 @@ def demo(out: Path = Path("demo"), seed: int = 1) -> None:
             f"[bold]Are {answer.number} demonstrations enough[/] for a reward of "
             f"{answer.wanted:g} at confidence {answer.confidence:g}? {answer.reason}."
         )
-    console.print(f"report: {path} ({time.monotonic() - start:.0f} s)", highlight=False)
+    console.print(f"report: {path} ({time.monotonic() - start:.0f} s)", markup=False)

@@ -66,4 +66,6 @@ def experiment(
             for row in shown
         ],
     )
-    console.print(f"written: {out / 'coverage.csv'} ({len(rows)} rows), {out / 'coverage.svg'}")
+    console.print(
+        f"written: {out / 'coverage.csv'} ({len(rows)} rows), {out / 'coverage.svg'}", markup=False
+    )

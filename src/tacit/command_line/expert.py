@@ -5,9 +5,10 @@ from typing import Annotated
 
 import tyro
 
+from tacit.command_line.data import write
 from tacit.command_line.tables import percent, progress_bar, show_facts
 from tacit.command_line.tasks import find_task
-from tacit.control.expert import collect, train_expert
+from tacit.control.expert import check_request, collect, train_expert
 from tacit.evaluation.intervals import Estimate
 
 
@@ -27,6 +28,7 @@ def expert(
         seed: of the episodes.
         settings: options of the task, as in --set layout=rooms reward_scale=3.
     """
+    check_request(number, seed)
     chosen = find_task(task, settings)
     trained = train_expert(chosen, seed=seed)
     with progress_bar() as bar:
@@ -34,7 +36,7 @@ def expert(
         demonstrations = collect(
             trained, number, seed=seed, progress=lambda have: bar.update(job, completed=have)
         )
-    demonstrations.save(out)
+    write(demonstrations, out)
     show_facts(
         f"Expert on {chosen.name}",
         {

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -20,21 +21,21 @@ console = Console()
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table; the first column is text, the others are numbers."""
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=escape(title), title_justify="left", title_style="bold")
     for place, column in enumerate(columns):
         table.add_column(column, justify="right" if place else "left")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     console.print(table)
 
 
 def show_facts(title: str, facts: dict[str, str]) -> None:
     """Print names and values, one per line."""
-    table = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+    table = Table(title=escape(title), title_justify="left", title_style="bold", show_header=False)
     table.add_column(style="dim")
     table.add_column()
     for name, value in facts.items():
-        table.add_row(name, value)
+        table.add_row(escape(name), escape(value))
     console.print(table)
 
 

@@ -10,7 +10,8 @@ one of three readings:
     with probability lambda. The cost of a step is 1 - phi*(x).
 `hard`
     Allowed if and only if phi*(x) >= 1/2, which is the same as P(phi(x) >= 1/2) >= lambda: one is
-    sure enough that most people find x acceptable. The cost of a step is 0 or 1.
+    sure enough that most people find x acceptable. The cost of a step is 0 or 1; where too few
+    demonstrations leave nothing allowed, all steps cost the same and nothing is constrained.
 `graded`
     Allowed exactly where `hard` allows; elsewhere the feasibility is P(phi(x) >= 1/2) / lambda,
     the share of the demanded confidence that the evidence reaches. Its negative base-2 logarithm
@@ -33,6 +34,7 @@ ROUNDING = 1e-9
 SMALLEST_SUPPORT = 2.0**-900
 BITS_PER_EPISODE = 1 / 4
 LEAST_BUDGET = 0.01
+LARGEST_PRICE = 1.0
 
 
 def support(alpha: Float[Array, "..."], beta: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -88,11 +90,12 @@ def step_cost(
     A state that nobody visited lacks at least log2(2 lambda) bits. So for lambda >= 0.6 and a
     small budget, a policy within it enters unproved states in at most a share 1 - lambda of its
     episodes. As evidence grows, forbidden states cost 1 and allowed ones 0: the experts' own
-    problem. The cost never stops rising with the missing evidence, so that even where nothing is
-    proved the most careful policy keeps to what the experts did. Budgets below 0.01 price a bit as
-    0.01 does: a budget of zero must not make evidence free.
+    problem. The cost goes on rising with the missing evidence, so that where nothing is proved
+    the most careful policy still prefers what some experts did. For that the price is at most 1;
+    and budgets below 0.01 price a bit as 0.01 does: a budget of zero must not make evidence free.
     """
     if reading != "graded":
         return 1 - feasibility(alpha, beta, confidence, reading)
     price = jnp.maximum(budget, LEAST_BUDGET) / (BITS_PER_EPISODE * (1 - confidence))
+    price = jnp.minimum(price, LARGEST_PRICE)
     return -jnp.expm1(-price * missing_bits(alpha, beta, confidence))

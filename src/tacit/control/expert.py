@@ -70,10 +70,7 @@ def collect(
     The provenance of the result tells how many were discarded. `progress` is told the number of
     feasible episodes so far.
     """
-    if not isinstance(number, int | np.integer) or number < 1:
-        raise ArgumentError(f"number must be a whole number of at least 1, not {number!r}")
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise ArgumentError(f"seed must be a whole number of at least 0, not {seed!r}")
+    check_request(number, seed)
     task = expert.task
     generator = np.random.default_rng(seed)
     kept: list[tuple[np.ndarray, np.ndarray]] = []
@@ -112,6 +109,14 @@ def collect(
             "versions": versions.installed(),
         },
     )
+
+
+def check_request(number: int, seed: int) -> None:
+    """A number of demonstrations and a seed that make sense."""
+    if not isinstance(number, int | np.integer) or number < 1:
+        raise ArgumentError(f"number must be a whole number of at least 1, not {number!r}")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ArgumentError(f"seed must be a whole number of at least 0, not {seed!r}")
 
 
 def roll_out(

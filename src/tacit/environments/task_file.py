@@ -1,7 +1,7 @@
 """A user's own task in an .npz file of plain arrays."""
 
-import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +21,13 @@ def load_task(path: str | Path) -> TabularTask:
     path = Path(path)
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            arrays: dict[str, Any] = {name: np.asarray(file[name]) for name in file.files}
     except FileNotFoundError:
         raise TaskError(f"{path}: there is no such file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise TaskError(f"{path}: not an .npz file of plain arrays ({error})") from None
+    except Exception as error:  # damage may surface anywhere in zip, zlib or the header's parser
+        raise TaskError(
+            f"{path}: not an .npz file of plain arrays ({type(error).__name__}: {error})"
+        ) from None
     missing = [name for name in NEEDED if name not in arrays]
     unknown = [name for name in arrays if name not in (*NEEDED, *OPTIONAL)]
     if missing or unknown:

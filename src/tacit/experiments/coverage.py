@@ -128,13 +128,13 @@ def run_coverage(
     for place, task in enumerate(tasks):
         setting = None
         for turn, number in enumerate(settings.experts):
-            file = out / "cells" / f"{task.name.replace(' ', '-')}-{number}.json"
+            file = out / "cells" / f"{identity(task).replace(' ', '-')}-{number}.json"
             if progress is not None:
                 progress(place * len(settings.experts) + turn, total, f"{task.name}, N = {number}")
             if not file.exists():
                 setting = setting or prepare(task, settings)
                 write_json(file, run_cell(setting, number, settings))
-            rows += json.loads(file.read_text())
+            rows += read_json(file)
     write_csv(out / "coverage.csv", rows)
     figure = coverage_panels(rows, objective="counts", votes="visits", reading="graded")
     with atomic_write(out / "coverage.svg") as part:
@@ -157,9 +157,9 @@ def prepare(task: TabularTask, settings: CoverageSettings) -> Cell:
 
 def run_cell(cell: Cell, number: int, settings: CoverageSettings) -> list[dict[str, Any]]:
     """All rows for one task and one number of demonstrations."""
-    # A checksum of the name, so that a task's data do not depend on which others are run.
+    # The task's own checksum, so that its data do not depend on which others are run.
     stream = np.random.SeedSequence(
-        [settings.seed, zlib.crc32(cell.task.name.encode()), number]
+        [settings.seed, zlib.crc32(identity(cell.task).encode()), number]
     ).generate_state(settings.datasets, np.uint64)
     data_sets = [collect(cell.expert, number, seed=int(seed)) for seed in stream]
     return measure(cell, data_sets, methods())
@@ -170,22 +170,38 @@ def claim_folder(out: Path, settings: CoverageSettings, tasks: list[TabularTask]
     wanted = {
         "experiment": "coverage",
         "settings": json.loads(json.dumps(asdict(settings))),
-        "tasks": [task.name for task in tasks],
+        "tasks": [identity(task) for task in tasks],
         "versions": versions.installed(),
     }
     file = out / "settings.json"
     if not file.exists():
         write_json(file, wanted)
         return
-    try:
-        found = json.loads(file.read_text())
-    except json.JSONDecodeError as error:
-        raise StorageError(f"{file}: damaged ({error}); choose another folder") from None
-    different = [key for key in wanted if found.get(key) != wanted[key]]
+    found = read_json(file)
+    different = [
+        key for key in wanted if not isinstance(found, dict) or found.get(key) != wanted[key]
+    ]
     if different:
         raise StorageError(
             f"{out} holds another run (different {', '.join(different)}): choose another folder"
         )
+
+
+def identity(task: TabularTask) -> str:
+    """The task's name and a checksum of its numbers: names alone may repeat."""
+    arrays = (task.transitions, task.rewards, task.costs, task.initial)
+    numbers = f"{task.horizon} {task.temperature!r} {task.budget!r} {task.rule_on}".encode()
+    return f"{task.name} {zlib.crc32(b''.join(map(np.ndarray.tobytes, arrays)) + numbers):08x}"
+
+
+def read_json(file: Path) -> Any:
+    """Read JSON that an earlier run wrote."""
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StorageError(
+            f"{file}: damaged ({error}); remove it or choose another folder"
+        ) from None
 
 
 def write_json(file: Path, content: object) -> None:

@@ -156,7 +156,11 @@ def enough_section(demo: Demonstration) -> Section:
     if few.recommended_number is not None and few.recommended_interval is not None:
         low, high = few.recommended_interval
         # An open upper end is drawn up to the largest data set there is.
-        recommended = (few.recommended_number, low, high or max(many.number, low))
+        recommended = (
+            few.recommended_number,
+            low,
+            high or max(many.number, few.recommended_number),
+        )
     return Section(
         heading="Are the demonstrations enough?",
         text="\n\n".join(

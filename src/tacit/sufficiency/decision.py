@@ -104,7 +104,8 @@ def sufficient(
     while True:
         answer = decide(task, demonstrations, confidence, reward, method, seed, history)
         history = answer.history
-        if answer.enough or collect is None or len(demonstrations) >= limit:
+        hopeless = reward > best_reward(task)
+        if answer.enough or hopeless or collect is None or len(demonstrations) >= limit:
             return answer
         more = further_number(answer, limit)
         brought = collect(more)
@@ -142,7 +143,12 @@ def decide(
     )
     curve = learning_curve(task, demonstrations, confidence=confidence, method=method, seed=seed)
     enough = curve.value.value >= wanted
-    recommended, interval = (number, None) if enough else recommend(curve, wanted, seed)
+    if enough:
+        recommended, interval = number, None
+    elif wanted > best_reward(task):
+        recommended, interval = None, None
+    else:
+        recommended, interval = recommend(curve, wanted, seed)
     return Answer(
         enough=bool(enough),
         value=curve.value,

@@ -63,8 +63,9 @@ class LearningCurve:
         """
         generator = np.random.default_rng(seed)
         orders = generator.integers(0, self.values.shape[1], (draws, self.values.shape[1]))
-        spread = self.spread if np.isfinite(self.spread) else 0.0
-        shifts = spread * generator.standard_normal(draws)
+        if len(self.sizes) < 2:
+            return np.full(draws, np.inf)
+        shifts = self.spread * generator.standard_normal(draws)
         found = [
             needed_number(self.sizes, self.values[:, order].mean(axis=1) + shift, wanted)
             for order, shift in zip(orders, shifts, strict=True)
@@ -101,10 +102,12 @@ def needed_number(sizes: np.ndarray, values: np.ndarray, wanted: float) -> float
 def subset_sizes(number: int) -> np.ndarray:
     """All the data, 1/sqrt(2) of them, a half ... down to four, below which nothing is proved.
 
-    With fewer than four demonstrations, all numbers from one on.
+    With four demonstrations or fewer, all numbers from one on.
     """
+    if number <= 4:
+        return np.arange(1, number + 1)
     shares = number / np.sqrt(2) ** np.arange(MOST_SIZES)
-    return np.unique(np.maximum(np.round(shares), min(number, 4)).astype(int))
+    return np.unique(np.maximum(np.round(shares), 4).astype(int))
 
 
 @in_double_precision
