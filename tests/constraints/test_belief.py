@@ -127,7 +127,7 @@ def test_soft_and_hard_costs_are_one_minus_feasibility(seed, confidence):
 def test_a_graded_cost_prices_the_missing_bits(seed, confidence, budget):
     shapes = counts(seed)
     bits = np.log2(confidence) - stats.beta.logsf(0.5, *shapes) / np.log(2)
-    price = 4 * max(budget, 0.01) / (1 - confidence)
+    price = min(4 * max(budget, 0.01) / (1 - confidence), 1)
     wanted = 1 - np.exp(-price * np.maximum(bits, 0))
     found = cost(shapes, confidence, "graded", budget)
     sure = clear(shapes, confidence)

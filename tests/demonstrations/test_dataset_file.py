@@ -211,7 +211,7 @@ def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch):
         rename(source, target)
 
     monkeypatch.setattr(os, "replace", broken)
-    with pytest.raises(DemonstrationError, match="refused"):
+    with pytest.raises(StorageError, match="refused"):
         example(seed=1).save(tmp_path / "experts")
     assert Trajectories.load(tmp_path / "experts") == example()
     assert os.listdir(tmp_path / "experts") == ["data"]

@@ -161,8 +161,8 @@ def test_a_bad_map_is_refused_in_words(rows, match):
 
 
 def test_an_unknown_layout_is_refused_with_the_names_there_are():
-    with pytest.raises(TaskError, match=r"no layout 'maze'.*open.*warehouse"):
-        grid_world("maze")
+    with pytest.raises(TaskError, match=r"no layout 'labyrinth'.*open.*warehouse"):
+        grid_world("labyrinth")
 
 
 @pytest.mark.parametrize("build", [chain, grid_world])

@@ -91,7 +91,7 @@ def test_an_option_of_the_wrong_kind_is_named(name, option, value):
     [
         ("Chain", {"slip": 2}, "slip must lie in"),
         ("Chain", {"length": 4}, "length must be odd"),
-        ("GridWorld", {"layout": "maze"}, "no layout 'maze'"),
+        ("GridWorld", {"layout": "labyrinth"}, "no layout 'labyrinth'"),
     ],
 )
 def test_an_option_out_of_range_is_named(name, options, match):
@@ -128,8 +128,8 @@ def test_gymnasium_finds_the_ids_through_the_module_name():
 def test_mistakes_through_gymnasium_are_answered_in_words_too():
     with pytest.raises(TaskError, match="no option 'layuot'"):
         gymnasium.make("tacit/GridWorld-v0", layuot="rooms")
-    with pytest.raises(TaskError, match="no layout 'maze'"):
-        gymnasium.make("tacit/GridWorld-v0", layout="maze")
+    with pytest.raises(TaskError, match="no layout 'labyrinth'"):
+        gymnasium.make("tacit/GridWorld-v0", layout="labyrinth")
     with pytest.raises(ArgumentError, match="render_mode must be None or 'rgb_array'"):
         TabularEnvironment(chain(), render_mode="human")
 

@@ -255,7 +255,11 @@ def test_gymnasium_collects_pictures_in_a_list():
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_batch_of_environments_equals_single_ones_bit_for_bit(mode):
     options = {"layout": "open", "horizon": 5, "slip": 0.4}
-    batch = gymnasium.make_vec("tacit/GridWorld-v0", num_envs=3, vectorization_mode=mode, **options)
+    # A fork of a process that runs JAX's threads is unsafe, and Python says so.
+    apart = {"vector_kwargs": {"context": "spawn"}} if mode == "async" else {}
+    batch = gymnasium.make_vec(
+        "tacit/GridWorld-v0", num_envs=3, vectorization_mode=mode, **apart, **options
+    )
     singles = [gymnasium.make("tacit/GridWorld-v0", **options) for _ in range(3)]
     random = np.random.default_rng(0)
     states, _ = batch.reset(seed=[10, 11, 12])

@@ -12,6 +12,7 @@ from tacit.experiments import coverage
 from tacit.experiments.coverage import (
     CoverageSettings,
     claim_folder,
+    identity,
     lab_tasks,
     methods,
     possible_rules,
@@ -275,10 +276,10 @@ def test_damaged_settings_are_an_error_that_names_the_file(tmp_path, content):
 
 def test_a_damaged_cell_is_an_error_that_names_the_file(tmp_path):
     claim_folder(tmp_path, SETTINGS, TASKS)
-    cell = tmp_path / "cells" / "chain-x10-3.json"
+    cell = tmp_path / "cells" / f"{identity(TASKS[0]).replace(' ', '-')}-3.json"
     cell.parent.mkdir()
     cell.write_text('[{"task": "cha')
-    with pytest.raises(StorageError, match=r"chain-x10-3\.json"):
+    with pytest.raises(StorageError, match=r"chain-x10-\w+-3\.json"):
         run_coverage(tmp_path, SETTINGS, tasks=TASKS)
 
 

@@ -110,7 +110,7 @@ def test_subset_sizes_rise_to_all_the_data(number):
     assert (np.diff(sizes) > 0).all()
     assert sizes[-1] == number
     assert sizes[0] >= 1
-    assert number < 4 or sizes[0] >= 4
+    assert number < 5 or sizes[0] >= 4
     assert len(sizes) >= (1 if number < 5 else 2)
     if number >= 100:
         assert sizes[0] <= number / 8
@@ -195,6 +195,6 @@ def test_a_handful_of_demonstrations_gives_a_curve(task, data, number):
     curve = learning_curve(task, few, confidence=0.8, method=CAICRL(), seed=0)
     assert curve.sizes[-1] == number
     assert np.isfinite(curve.values).all()
-    assert curve.value.low < curve.value.value < curve.value.high
+    assert curve.value.low <= curve.value.value <= curve.value.high
     exact = tacit.evaluate(tacit.infer(task, few, confidence=0.8)).reward.value
     assert curve.value.value == pytest.approx(exact, abs=1e-6)

@@ -20,7 +20,7 @@ def load_task(path: str | Path) -> TabularTask:
     """
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             arrays: dict[str, Any] = {name: np.asarray(file[name]) for name in file.files}
     except FileNotFoundError:
         raise TaskError(f"{path}: there is no such file") from None

@@ -183,7 +183,7 @@ def claim_folder(out: Path, settings: CoverageSettings, tasks: list[TabularTask]
     ]
     if different:
         raise StorageError(
-            f"{out} holds another run (different {', '.join(different)}): choose another folder"
+            f"{file} is of another run (different {', '.join(different)}): choose another folder"
         )
 
 

@@ -63,9 +63,9 @@ class LearningCurve:
         """
         generator = np.random.default_rng(seed)
         orders = generator.integers(0, self.values.shape[1], (draws, self.values.shape[1]))
-        if len(self.sizes) < 2:
-            return np.full(draws, np.inf)
-        shifts = self.spread * generator.standard_normal(draws)
+        shifts = generator.standard_normal(draws)
+        if len(self.sizes) > 1:
+            shifts *= self.spread
         found = [
             needed_number(self.sizes, self.values[:, order].mean(axis=1) + shift, wanted)
             for order, shift in zip(orders, shifts, strict=True)
@@ -80,6 +80,8 @@ def needed_number(sizes: np.ndarray, values: np.ndarray, wanted: float) -> float
     usual kinds; the fit is a linear least-squares problem with one answer. Larger subsets weigh
     more, since it is their end of the curve that is extended.
     """
+    if len(sizes) < 2:
+        return np.inf
     sizes, values = sizes.astype(float), values.astype(float)
     steps = np.stack([-(sizes**-power) for power in EXPONENTS], axis=1)
     columns = np.column_stack([steps, np.ones_like(sizes), -np.ones_like(sizes)])
