@@ -3,6 +3,8 @@
 import time
 from pathlib import Path
 
+from rich.markup import escape
+
 from tacit.command_line.tables import console, percent, show_table
 from tacit.experiments.demo import DATA_SETS, NUMBER, run_demo
 from tacit.experiments.demo_page import demo_page
@@ -38,6 +40,8 @@ def demo(out: Path = Path("demo"), seed: int = 1) -> None:
     for answer in found.answers:
         console.print(
             f"[bold]Are {answer.number} demonstrations enough[/] for a reward of "
-            f"{answer.wanted:g} at confidence {answer.confidence:g}? {answer.reason}."
+            f"{answer.wanted:g} at confidence {answer.confidence:g}? {escape(answer.reason)}.",
+            soft_wrap=True,
         )
-    console.print(f"report: {path} ({time.monotonic() - start:.0f} s)", markup=False)
+    elapsed = time.monotonic() - start
+    console.print(f"report: {path} ({elapsed:.0f} s)", markup=False, soft_wrap=True)

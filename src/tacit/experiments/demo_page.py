@@ -177,7 +177,8 @@ def enough_section(demo: Demonstration) -> Section:
         ),
         caption=f"Reward of the policy learned from nested subsets of {many.number} "
         f"demonstrations at confidence {WANTED_CONFIDENCE:g} (bands: range over random orders). "
-        f"The recommendation is the one made from {few.number} demonstrations.",
+        f"The recommendation is the one made from {few.number} demonstrations; an interval that "
+        "is open above is drawn up to the largest data set.",
     )
 
 
