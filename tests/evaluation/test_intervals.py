@@ -213,3 +213,12 @@ def test_impossible_counts_are_refused(successes, trials):
 def test_ratios_need_positive_denominators_of_the_same_shape(above, below):
     with pytest.raises(ArgumentError, match="denominators"):
         ratio_intervals(above, below)
+
+
+def test_an_estimate_compares_and_converts_by_its_value():
+    estimate = Estimate(0.2, 0.1, 0.4)
+    assert float(estimate) == 0.2
+    assert estimate <= 0.2 < Estimate(0.3, 0.3, 0.3)
+    assert estimate >= 0.2 > Estimate(0.1, 0.0, 0.9)
+    assert not estimate < 0.2
+    assert not estimate > 0.2

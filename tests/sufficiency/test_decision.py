@@ -248,14 +248,14 @@ def test_a_bad_confidence_is_an_error(task, few, confidence):
 @pytest.mark.parametrize("reward", [float("nan"), float("inf"), -float("inf")])
 def test_a_reward_that_is_no_number_is_an_error(task, few, reward):
     with pytest.raises(ArgumentError, match="reward"):
-        tacit.sufficient(task, few, reward=reward)
+        tacit.sufficient(task, few, confidence=0.8, reward=reward)
 
 
 def test_a_limit_below_what_there_is_is_an_error(task, few):
     with pytest.raises(ArgumentError, match="limit 2 is below the 3"):
-        tacit.sufficient(task, few, reward=1.0, limit=2)
+        tacit.sufficient(task, few, confidence=0.8, reward=1.0, limit=2)
 
 
 def test_settings_that_do_not_fit_together_are_an_error(task, few):
     with pytest.raises(ArgumentError, match="votes"):
-        tacit.sufficient(task, few, reward=1.0, objective="evidence", votes="visits")
+        tacit.sufficient(task, few, 0.8, 1.0, objective="evidence", votes="visits")

@@ -65,9 +65,9 @@ class Answer:
 def sufficient(
     task: TabularTask,
     demonstrations: Trajectories,
-    *,
-    confidence: float = 0.8,
+    confidence: float,
     reward: float,
+    *,
     collect: Collector | None = None,
     limit: int = 1000,
     seed: int = 0,
