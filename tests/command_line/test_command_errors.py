@@ -72,7 +72,7 @@ def failure(capsys, *arguments):
         ((*INFER, "--confidence", "1.5", *SMALL), "confidence must lie strictly between 0 and 1"),
         ((*INFER, "--confidence", "nan", *SMALL), "confidence"),
         ((*INFER, "--method", "magic", *SMALL), "method must be one of ca-icrl"),
-        ((*INFER, "--objective", "evidence", *SMALL), "votes"),
+        ((*INFER, "--objective", "evidence", "--votes", "visits", *SMALL), "votes"),
         ((*ENOUGH, "--reward", "nan", *SMALL), "reward must be a finite number"),
         ((*ENOUGH, "--reward", "1", "--confidence", "0", *SMALL), "confidence"),
         (("evaluate", "missing"), "missing/result.safetensors: there is no such file"),

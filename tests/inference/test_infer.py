@@ -96,7 +96,7 @@ def test_an_unknown_method_is_an_error_that_names_the_known_ones(task, data, met
     "settings",
     [
         {"objective": "counts", "votes": "abstain"},
-        {"objective": "evidence"},
+        {"objective": "evidence", "votes": "visits"},
         {"objective": "quantile", "votes": "visits-fallible"},
         {"objective": "nonsense"},
         {"votes": "nonsense"},
@@ -263,3 +263,37 @@ def test_one_core_gives_the_same_bytes_as_all_cores_of_this_process(task, data):
     arrays = (result.policy, result.constraint.alpha, result.constraint.beta)
     here = [hashlib.sha256(array.tobytes()).hexdigest() for array in arrays]
     assert answer[1:] == here
+
+
+@pytest.mark.parametrize("objective", ["evidence", "quantile"])
+def test_votes_that_go_with_the_objective_are_the_default(task, data, objective):
+    result = tacit.infer(task, data, objective=objective, confidence=0.8)
+    assert result.settings["votes"] == "independent"
+
+
+def test_what_is_no_demonstration_is_an_error(task):
+    with pytest.raises(tacit.TacitError, match="Trajectories"):
+        tacit.infer(task, None)
+
+
+def test_demonstrations_of_another_task_are_named_by_their_first_impossible_step(task):
+    jump = tacit.Trajectories.from_arrays([[10, 3, 3]], [[1, 1]], [[0.0, 0.0]])
+    with pytest.raises(tacit.TacitError, match=r"episode 0, step 0: .* from state 10 to 3"):
+        tacit.infer(task, jump)
+
+
+def test_demonstrations_that_violate_bring_a_warning(task, data):
+    costs = np.array(data.costs)
+    costs[0, 0] = 1.0
+    costly = tacit.Trajectories(
+        data.observations, data.actions, data.rewards, data.lengths, costs=costs
+    )
+    with pytest.warns(UserWarning, match="1 demonstrations have steps with a cost"):
+        tacit.infer(task, costly, confidence=0.8)
+
+
+def test_a_large_budget_does_not_break_the_promise():
+    lenient = chain(length=21, limit=-3, horizon=8, reward_scale=3, budget=1.0)
+    expert = tacit.train_expert(lenient)
+    result = tacit.infer(lenient, tacit.collect(expert, 20, seed=0), confidence=0.9)
+    assert expert.violation > 0.1 >= violation(lenient, result.policy)

@@ -22,7 +22,7 @@ def infer(
     method: str = "ca-icrl",
     confidence: float = 0.8,
     objective: Objective = "counts",
-    votes: Votes = "visits",
+    votes: Votes | None = None,
     reading: Reading = "graded",
     seed: int = 0,
     out: Path | None = None,
@@ -36,7 +36,8 @@ def infer(
         method: ca-icrl.
         confidence: how sure the constraint must be at least as tight as the truth.
         objective: how the belief is learned.
-        votes: how an expert speaks for or against a state.
+        votes: how an expert speaks for or against a state: visits or visits-fallible with counts,
+            independent or abstain with evidence and quantile.
         reading: how the confidence reads a constraint off the belief.
         seed: kept with the result.
         out: folder to save the result in.
@@ -90,7 +91,8 @@ def performance(result: Result, episodes: int | None = None, seed: int = 51) -> 
         "allowed by the constraint": f"{allowed.sum()} of {allowed.size} "
         + ("states" if result.task.rule_on == "state" else "state-action pairs"),
         "violation of the true rule": f"{percent(report.violation)} "
-        f"(promise: at most {percent(1 - result.constraint.confidence)})",
+        f"(promise: at most {percent(1 - result.constraint.confidence)}, "
+        f"{'kept' if report.violation <= 1 - result.constraint.confidence else 'BROKEN'})",
         "reward per episode": str(report.reward),
         "feasible reward": str(report.feasible_reward),
         "price of a violated step": f"{result.metrics['multiplier']:.1f}",

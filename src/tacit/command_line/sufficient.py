@@ -47,7 +47,7 @@ def sufficient(
         f"Are {answer.number} demonstrations enough on {chosen.name}?",
         {
             "answer": answer.reason,
-            "value of the policy": str(answer.value),
+            "value (interval: other data sets)": str(answer.value),
             "recommended number": recommendation(answer),
             "largest confidence that would do": f"{answer.largest_confidence:g}"
             if answer.largest_confidence is not None

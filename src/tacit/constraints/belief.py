@@ -71,6 +71,15 @@ def missing_bits(
     return jnp.where(short, jnp.log2(confidence / supported), 0.0)
 
 
+def forward_budget(budget: Array | float, confidence: Array | float) -> Array:
+    """Expected cost per episode that a policy may have: epsilon, but never above 1 - lambda.
+
+    Whoever tolerates more violated steps than 1 - lambda per episode cannot promise to violate in
+    at most a share 1 - lambda of the episodes.
+    """
+    return jnp.minimum(budget, 1 - confidence)
+
+
 def step_cost(
     alpha: Float[Array, "*shape"],
     beta: Float[Array, "*shape"],
@@ -96,6 +105,7 @@ def step_cost(
     """
     if reading != "graded":
         return 1 - feasibility(alpha, beta, confidence, reading)
-    price = jnp.maximum(budget, LEAST_BUDGET) / (BITS_PER_EPISODE * (1 - confidence))
+    budget = jnp.maximum(forward_budget(budget, confidence), LEAST_BUDGET)
+    price = budget / (BITS_PER_EPISODE * (1 - confidence))
     price = jnp.minimum(price, LARGEST_PRICE)
     return -jnp.expm1(-price * missing_bits(alpha, beta, confidence))

@@ -98,8 +98,23 @@ def visits_of(task: TabularTask, demonstrations: Trajectories) -> np.ndarray:
             f"episode {episode} has {demonstrations.lengths[episode]} steps, "
             f"but the horizon of {task.name} is {task.horizon}"
         )
+    check_moves(task, demonstrations)
     queries = task.queries(states[:, :-1, 0], actions[:, :, 0])
     episodes = np.broadcast_to(np.arange(len(queries))[:, None], queries.shape)
     visits = np.zeros((len(queries), task.number_of_queries))
     np.add.at(visits, (episodes[demonstrations.mask], queries[demonstrations.mask]), 1.0)
     return visits
+
+
+def check_moves(task: TabularTask, demonstrations: Trajectories) -> None:
+    """Every step must be possible in the task: a sign that the data belong to it."""
+    states, actions = demonstrations.observations[:, :, 0], demonstrations.actions[:, :, 0]
+    probability = task.transitions[states[:, :-1], actions, states[:, 1:]]
+    impossible = np.argwhere((probability == 0) & demonstrations.mask)
+    if len(impossible):
+        episode, step = impossible[0]
+        raise DemonstrationError(
+            f"episode {episode}, step {step}: {task.name} never moves from state "
+            f"{states[episode, step]} to {states[episode, step + 1]} by action "
+            f"{actions[episode, step]}; are these demonstrations of another task?"
+        )

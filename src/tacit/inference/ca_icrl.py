@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.constraints.belief import READINGS, Reading, step_cost
+from tacit.constraints.belief import READINGS, Reading, forward_budget, step_cost
 from tacit.constraints.quantile_table import QuantileTable
 from tacit.constraints.tabular_constraint import TabularConstraint, check_confidence
 from tacit.constraints.votes import COUNTED_VOTES, LEARNED_VOTES, visits_of
@@ -22,6 +22,11 @@ from tacit.inference.learned_belief import learn_votes
 Objective = Literal["counts", "evidence", "quantile"]
 Votes = Literal["visits", "visits-fallible", "independent", "abstain"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+
+
+def fitting_votes(objective: Objective) -> Votes:
+    """The votes to use with an objective unless others are asked for."""
+    return "visits" if objective == "counts" else "independent"
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,7 @@ def forward_control(
     nothing for what the experts have proved and keep to epsilon.
     """
     states, actions, _ = dynamics.transitions.shape
+    budget = forward_budget(budget, confidence)
     cost = step_cost(alpha, beta, confidence, reading, budget)
     if reading == "soft":
         budget = budget + (mean_visits * cost).sum()

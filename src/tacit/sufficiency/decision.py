@@ -11,7 +11,7 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate
-from tacit.inference.ca_icrl import CAICRL, Objective, Reading, Votes
+from tacit.inference.ca_icrl import CAICRL, Objective, Reading, Votes, fitting_votes
 from tacit.inference.infer import infer
 from tacit.inference.many_data_sets import VisitCounts
 from tacit.sufficiency.learning_curve import LearningCurve, learning_curve, policy_values
@@ -72,7 +72,7 @@ def sufficient(
     limit: int = 1000,
     seed: int = 0,
     objective: Objective = "counts",
-    votes: Votes = "visits",
+    votes: Votes | None = None,
     reading: Reading = "graded",
 ) -> Answer:
     """Are the demonstrations enough for a policy worth `reward` at `confidence`?
@@ -91,7 +91,7 @@ def sufficient(
         limit: the most demonstrations to hold.
         seed: of the random subsets.
         objective: see `tacit.inference.ca_icrl.CAICRL`.
-        votes: likewise.
+        votes: likewise; by default those that go with the objective.
         reading: likewise.
     """
     check_confidence(confidence)
@@ -99,6 +99,7 @@ def sufficient(
         raise ArgumentError(f"reward must be a finite number, not {reward!r}")
     if limit < len(demonstrations):
         raise ArgumentError(f"limit {limit} is below the {len(demonstrations)} demonstrations")
+    votes = votes or fitting_votes(objective)
     method = CAICRL(objective=objective, votes=votes, reading=reading)
     history: tuple[tuple[int, float], ...] = ()
     while True:
