@@ -135,8 +135,9 @@ def test_the_dynamics_of_a_task_of_ones_own_come_back_bit_for_bit(tmp_path):
     ids=["temperature", "budget", "seed"],
 )
 def test_numbers_of_numpy_can_be_saved_as_they_can_be_used(make, tmp_path):
-    make().save(tmp_path)
-    load(tmp_path)
+    made = make()
+    made.save(tmp_path)
+    check_same(load(tmp_path), made)
 
 
 def test_saving_again_replaces_the_old_result(result, tmp_path):

@@ -1,7 +1,7 @@
 """CA-ICRL in the lab with learned votes: the paper's gradient, with nothing sampled."""
 
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,6 @@ from tacit.constraints.votes import LearnedVotes, initial_weights, learned_votes
 from tacit.control.constrained_planning import Dynamics
 from tacit.control.soft_planning import occupancy, soft_value_iteration
 
-Objective = Literal["quantile", "evidence"]
-OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 STEPS = 200
 LEARNING_RATE = 0.1
 PRIOR_WEIGHT = 1.0
