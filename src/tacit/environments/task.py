@@ -1,0 +1,42 @@
+"""What a task is that can only be simulated: a name, two spaces and a way to make worlds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+
+from tacit.environments.worlds import Worlds
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedTask:
+    """A task whose dynamics are known only by stepping it.
+
+    Fields:
+        name: as given to `tacit.make`, e.g. "BlockedHalfCheetah".
+        options: every option of the task with its value, for provenance.
+        observation_space: of one world, flat.
+        action_space: of one world.
+        horizon: steps after which an episode is cut short; None where the environment decides.
+        constraints: what is constrained, one name per true cost.
+        make_worlds: `make_worlds(number, threads)` builds that many worlds; see `worlds`.
+        make_environment: `make_environment(render_mode)` builds one Gymnasium environment.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    observation_space: gymnasium.spaces.Box
+    action_space: gymnasium.spaces.Box | gymnasium.spaces.Discrete
+    horizon: int | None
+    constraints: tuple[str, ...]
+    make_worlds: Callable[[int, int | None], Worlds]
+    make_environment: Callable[[str | None], gymnasium.Env[Any, Any]]
+
+    def worlds(self, number: int, *, threads: int | None = None) -> Worlds:
+        """`number` worlds of this task, on `threads` threads (None: as many as there are cores)."""
+        return self.make_worlds(number, threads)
+
+    def environment(self, *, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
+        """One Gymnasium environment of this task; its true cost is `info["cost"]`."""
+        return self.make_environment(render_mode)

@@ -1,0 +1,69 @@
+"""Many worlds of one task, stepped together: what every simulator offers to the rest of tacit."""
+
+from typing import NamedTuple, Protocol
+
+import gymnasium
+import numpy as np
+from jaxtyping import Bool, Float
+
+
+class Step(NamedTuple):
+    """What one step of n worlds gave.
+
+    Where an episode ended, the world has been reset already: `arrived` is the observation the step
+    led to, `observations` the one from which the next step starts. Elsewhere both are the same.
+
+    Fields:
+        observations: [n, o] where the worlds stand now.
+        arrived: [n, o] where the step led; the true cost looks at this one.
+        rewards: [n].
+        costs: [n, k] true cost for each of k constraints.
+        terminated: [n] the episode came to an end of its own.
+        truncated: [n] the episode was cut short by its time limit.
+    """
+
+    observations: Float[np.ndarray, "n o"]
+    arrived: Float[np.ndarray, "n o"]
+    rewards: Float[np.ndarray, " n"]
+    costs: Float[np.ndarray, "n k"]
+    terminated: Bool[np.ndarray, " n"]
+    truncated: Bool[np.ndarray, " n"]
+
+
+class Worlds(Protocol):
+    """n worlds of one task. World i draws all its randomness from `seed + i`.
+
+    Fields:
+        number: n.
+        observation_space: of one world, flat.
+        action_space: of one world.
+        number_of_costs: k.
+        resumable: whether `state` holds everything. Where it does not (an environment of the
+            user's own, say), whoever needs to continue bit for bit resets the worlds instead.
+    """
+
+    number: int
+    observation_space: gymnasium.spaces.Box
+    action_space: gymnasium.spaces.Box | gymnasium.spaces.Discrete
+    number_of_costs: int
+    resumable: bool
+
+    def reset(self, seed: int) -> Float[np.ndarray, "n o"]:
+        """Seed every world anew and start an episode in each."""
+        ...
+
+    def step(self, actions: np.ndarray) -> Step:
+        """Take one action in every world; worlds whose episode ends start the next one."""
+        ...
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on from here, as arrays; only where `resumable`."""
+        ...
+
+    def restore(self, state: dict[str, np.ndarray]) -> Float[np.ndarray, "n o"]:
+        """Go back to a `state`; returns the observations there."""
+        ...
+
+    def close(self) -> None:
+        """Free what the worlds hold; they cannot be stepped afterwards."""
+        ...
