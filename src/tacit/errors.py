@@ -22,3 +22,7 @@ class DemonstrationError(TacitError, ValueError):
 
 class StorageError(TacitError, OSError):
     """A file or folder that cannot be written, or that does not hold what it should."""
+
+
+class DivergenceError(TacitError, ArithmeticError):
+    """Training ran into numbers that are not finite; the message names the quantity and the step."""

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.control.expert import Expert, collect, draw, roll_out, train_expert
+from tacit.control.expert import Expert, collect, train_expert
+from tacit.control.tabular_expert import draw, roll_out
 from tacit.environments.lab_tasks import chain
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError, TaskError

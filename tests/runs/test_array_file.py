@@ -17,6 +17,7 @@ ARRAYS = {
     "whole": np.arange(6).reshape(2, 3),
     "flags": np.array([True, False]),
     "empty": np.zeros((0, 3)),
+    "scalar": np.array(0.1),
 }
 HEADER = {"kind": "test", "number": 0.1, "nested": {"list": [1, 2, None]}, "word": "\u00e4 \u2265"}
 

@@ -1,61 +1,94 @@
-"""Experts: optimal under the true rule, and the demonstrations they leave behind."""
+"""Experts: as good as they can be under the true rule, and the demonstrations they leave behind."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 import tacit.runs.versions as versions
-from tacit.control.constrained_planning import Dynamics, constrained_plan
-from tacit.control.soft_planning import occupancy, violation_probability
+from tacit.control import simulated_expert, tabular_expert
+from tacit.control.play import as_function
+from tacit.control.ppo import PPO
+from tacit.control.presets import preset
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
-from tacit.errors import ArgumentError, TaskError
-from tacit.precision import in_double_precision
-
-MOST_ATTEMPTS_PER_EPISODE = 1000
+from tacit.environments.task import SimulatedTask
+from tacit.errors import ArgumentError
 
 
 @dataclass(frozen=True, eq=False)
 class Expert:
-    """A policy for a tabular task, with what is known about it.
+    """A policy for a task, with what is known about it.
+
+    `train_expert` makes one. A policy of your own becomes an expert as `Expert(task, policy)`,
+    where `policy` is a function from a batch of observations [n, o] to a batch of actions, or an
+    agent of Stable-Baselines3.
 
     Fields:
         task: what it acts on.
-        policy: [H, S, A] action probabilities for every step.
-        violation: exact probability that an episode violates the true rule.
-        reward: exact expected reward of an episode.
-        multiplier: the price of a violated step that the policy is optimal for.
+        policy: on a tabular task [H, S, A] action probabilities for every step; on a simulated one
+            a function from observations to actions.
+        violation: probability that an episode violates the true rule; exact on tabular tasks, over
+            128 fresh episodes on others; None where nobody has looked.
+        reward: expected reward of an episode, likewise.
+        feasible_reward: the same with violating episodes counted as 0; None on tabular tasks.
+        multiplier: the price of a violated step at the end of training.
+        facts: JSON-able facts about its training: settings, seed, steps.
     """
 
-    task: TabularTask
-    policy: np.ndarray
-    violation: float
-    reward: float
-    multiplier: float
+    task: TabularTask | SimulatedTask
+    policy: Any
+    violation: float | None = None
+    reward: float | None = None
+    feasible_reward: float | None = None
+    multiplier: float | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-@in_double_precision
-def train_expert(task: TabularTask, *, seed: int = 0) -> Expert:
-    """The optimal policy under the true cost and the task's budget (equation 4).
+def train_expert(
+    task: TabularTask | SimulatedTask,
+    *,
+    seed: int = 0,
+    settings: PPO | None = None,
+    folder: Path | str | None = None,
+    threads: int | None = None,
+    progress: Callable[[dict[str, float]], None] | None = None,
+    notice: Callable[[str], None] | None = None,
+) -> Expert:
+    """The best policy under the true cost (equation 4).
 
-    On a tabular task this is exact, so that `seed` does not matter; it is there because the
-    experts of other tasks are trained.
+    On a tabular task this is exact and takes no training, so that only `task` matters. On a
+    simulated one it is trained by PPO-Lagrange, and the policy with the highest feasible reward
+    over 100 episodes is kept.
+
+    Arguments:
+        task: from `tacit.make`.
+        seed: of everything random.
+        settings: of PPO; None for the task's preset.
+        folder: where to keep the run; the same call again continues it.
+        threads: for the simulator, None for all cores.
+        progress: is told the numbers of every update.
+        notice: is told sentences about what was not as expected in the folder.
     """
-    del seed
-    dynamics = Dynamics.of(task)
-    costs = jnp.asarray(task.costs)
-    plan = constrained_plan(dynamics, costs, task.budget, task.horizon)
-    pairs = occupancy(dynamics.transitions, dynamics.initial, plan.policy)
-    violation = violation_probability(dynamics.transitions, dynamics.initial, plan.policy, costs)
-    return Expert(
-        task=task,
-        policy=np.asarray(plan.policy),
-        violation=float(violation),
-        reward=float((pairs * dynamics.rewards).sum()),
-        multiplier=float(plan.multiplier),
+    check_seed(seed)
+    if isinstance(task, TabularTask):
+        policy, known = tabular_expert.optimal_policy(task)
+        return Expert(task, policy, **known)
+    trainer = simulated_expert.train(
+        task,
+        settings or preset(task),
+        seed=seed,
+        folder=folder,
+        threads=threads,
+        progress=progress,
+        notice=notice,
     )
+    actor, facts = simulated_expert.best_of(trainer)
+    known = simulated_expert.tested(task, actor, seed=seed)
+    price = float(np.asarray(trainer.learner.multiplier.price).sum())
+    return Expert(task, actor, **known, multiplier=price, facts=facts)
 
 
 def collect(
@@ -72,70 +105,37 @@ def collect(
     """
     check_request(number, seed)
     task = expert.task
-    generator = np.random.default_rng(seed)
-    kept: list[tuple[np.ndarray, np.ndarray]] = []
-    have = attempts = 0
-    while have < number:
-        batch = max(64, int(1.2 * (number - have)))
-        states, actions = roll_out(task, expert.policy, batch, generator)
-        feasible = ~(task.costs[states[:, :-1], actions] > 0).any(axis=1)
-        kept.append((states[feasible], actions[feasible]))
-        position = np.flatnonzero(feasible)
-        enough = have + len(position) >= number
-        attempts += int(position[number - have - 1]) + 1 if enough else batch
-        have += len(position)
-        if progress is not None:
-            progress(min(have, number))
-        if attempts > MOST_ATTEMPTS_PER_EPISODE * number:
-            raise TaskError(
-                f"only {have} of {attempts} episodes on {task.name} obey the rule: "
-                "too few to collect demonstrations from"
-            )
-    states = np.concatenate([states for states, _ in kept])[:number]
-    actions = np.concatenate([actions for _, actions in kept])[:number]
-    return Trajectories(
-        observations=states[:, :, None],
-        actions=actions[:, :, None],
-        rewards=task.rewards[states[:, :-1], actions],
-        costs=task.costs[states[:, :-1], actions],
-        lengths=np.full(number, task.horizon),
-        provenance={
-            "task": task.name,
-            "seed": seed,
-            "feasible": number,
-            "discarded": attempts - number,
-            "expert_violation": expert.violation,
-            "expert_reward": expert.reward,
-            "versions": versions.installed(),
-        },
-    )
+    if isinstance(task, TabularTask):
+        episodes, discarded = tabular_expert.feasible_episodes(
+            task, expert.policy, number, seed=seed, progress=progress
+        )
+    else:
+        episodes, discarded = simulated_expert.feasible_episodes(
+            task, as_function(expert.policy), number, seed=seed, progress=progress
+        )
+    provenance = {
+        "task": task.name,
+        "seed": seed,
+        "feasible": number,
+        "discarded": discarded,
+        "expert_violation": expert.violation,
+        "expert_reward": expert.reward,
+        "versions": versions.installed(),
+    }
+    if isinstance(task, SimulatedTask):
+        provenance["options"] = dict(task.options)
+        provenance["expert"] = dict(expert.facts)
+    return Trajectories(**episodes, provenance=provenance)
 
 
 def check_request(number: int, seed: int) -> None:
     """A number of demonstrations and a seed that make sense."""
     if not isinstance(number, int | np.integer) or number < 1:
         raise ArgumentError(f"number must be a whole number of at least 1, not {number!r}")
+    check_seed(seed)
+
+
+def check_seed(seed: int) -> None:
+    """A seed that makes sense."""
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise ArgumentError(f"seed must be a whole number of at least 0, not {seed!r}")
-
-
-def roll_out(
-    task: TabularTask, policy: np.ndarray, number: int, generator: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sample episodes: states [number, H + 1] and actions [number, H]."""
-    action_thresholds = policy.cumsum(axis=2)
-    state_thresholds = task.transitions.cumsum(axis=2)
-    states = np.zeros((number, task.horizon + 1), dtype=np.int64)
-    actions = np.zeros((number, task.horizon), dtype=np.int64)
-    states[:, 0] = generator.choice(task.number_of_states, size=number, p=task.initial)
-    for step in range(task.horizon):
-        here = states[:, step]
-        actions[:, step] = draw(action_thresholds[step, here], generator)
-        states[:, step + 1] = draw(state_thresholds[here, actions[:, step]], generator)
-    return states, actions
-
-
-def draw(thresholds: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """One index per row of cumulative probabilities; an index of probability zero never comes."""
-    level = generator.random((len(thresholds), 1)) * thresholds[:, -1:]
-    return (level >= thresholds).sum(axis=1)

@@ -5,36 +5,123 @@ import inspect
 import numbers
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, overload
 
 import gymnasium
 
+from tacit.environments.biased_pendulum import biased_pendulum
+from tacit.environments.blocked_locomotion import (
+    blocked_ant,
+    blocked_half_cheetah,
+    blocked_swimmer,
+    blocked_walker,
+)
+from tacit.environments.gymnasium_task import gymnasium_task
 from tacit.environments.lab_tasks import chain, grid_world
+from tacit.environments.mujoco_environment import (
+    MujocoEnvironment,
+    MujocoVectorEnvironment,
+    mujoco_task,
+)
+from tacit.environments.mujoco_rules import MujocoRules
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_environment import TabularEnvironment
+from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
 
-TASKS: Mapping[str, Callable[..., TabularTask]] = types.MappingProxyType(
+TABULAR_TASKS: Mapping[str, Callable[..., TabularTask]] = types.MappingProxyType(
     {"Chain": chain, "GridWorld": grid_world}
 )
+MUJOCO_TASKS: Mapping[str, Callable[..., MujocoRules]] = types.MappingProxyType(
+    {
+        "BlockedHalfCheetah": blocked_half_cheetah,
+        "BlockedAnt": blocked_ant,
+        "BiasedPendulum": biased_pendulum,
+        "BlockedWalker": blocked_walker,
+        "BlockedSwimmer": blocked_swimmer,
+    }
+)
+TASKS = types.MappingProxyType({**TABULAR_TASKS, **MUJOCO_TASKS})
+NAMESPACE, VERSION = "tacit/", "-v0"
+
+Tabular = Literal["Chain", "GridWorld"]
+Simulated = Literal[
+    "BlockedHalfCheetah", "BlockedAnt", "BiasedPendulum", "BlockedWalker", "BlockedSwimmer"
+]
+Foreign = gymnasium.Env[Any, Any] | Callable[..., gymnasium.Env[Any, Any]]
 
 
-def make(name: str, **options: Any) -> TabularTask:
+@overload
+def make(name: Tabular, **options: Any) -> TabularTask: ...
+@overload
+def make(name: Simulated | Foreign, **options: Any) -> SimulatedTask: ...
+@overload
+def make(name: str, **options: Any) -> TabularTask | SimulatedTask: ...
+def make(name: str | Foreign, **options: Any) -> TabularTask | SimulatedTask:
     """The task called `name` (in any mix of cases), e.g. `make("GridWorld", layout="rooms")`.
 
     The options are the arguments of the function that builds the task; see `TASKS`.
+
+    In place of a name, any other Gymnasium environment will do: its id, the environment itself or
+    a function that makes one; see `gymnasium_task` for the options then.
     """
+    if is_foreign(name):
+        return gymnasium_task(name, **options)
     name = find_name(name)
-    build = TASKS[name]
+    if name in TABULAR_TASKS:
+        check_options(name, TABULAR_TASKS[name], options)
+        return TABULAR_TASKS[name](**options)
+    rules = make_rules(name, options)
+    defaults = inspect.signature(MUJOCO_TASKS[name]).parameters.values()
+    given = {option.name: option.default for option in defaults} | options
+    return mujoco_task(rules, {**given, "horizon": rules.horizon})
+
+
+def make_rules(name: str, options: dict[str, Any]) -> MujocoRules:
+    """The rules of the MuJoCo task called `name`."""
+    name = find_name(name)
+    build = MUJOCO_TASKS[name]
     check_options(name, build, options)
     return build(**options)
+
+
+def is_foreign(name: object) -> bool:
+    """Whether `name` stands for a Gymnasium environment that is not one of ours."""
+    if isinstance(name, str):
+        return name in gymnasium.registry and not name.startswith(NAMESPACE)
+    return isinstance(name, gymnasium.Env) or callable(name)
 
 
 class NamedEnvironment(TabularEnvironment):
     """`TabularEnvironment(make(name, **options))`: what the Gymnasium ids `tacit/...` stand for."""
 
     def __init__(self, name: str, *, render_mode: str | None = None, **options: Any) -> None:
-        super().__init__(make(name, **options), render_mode=render_mode)
+        task = make(name, **options)
+        assert isinstance(task, TabularTask)
+        super().__init__(task, render_mode=render_mode)
+
+
+class NamedMujocoEnvironment(MujocoEnvironment):
+    """One world of the MuJoCo task called `name`, for `gymnasium.make`."""
+
+    def __init__(self, name: str, *, render_mode: str | None = None, **options: Any) -> None:
+        super().__init__(make_rules(name, options), render_mode=render_mode)
+
+
+class NamedMujocoVectorEnvironment(MujocoVectorEnvironment):
+    """Many worlds of the MuJoCo task called `name`, for `gymnasium.make_vec`."""
+
+    def __init__(
+        self,
+        name: str,
+        num_envs: int = 1,
+        *,
+        threads: int | None = None,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        rules = make_rules(name, options)
+        super().__init__(rules, num_envs, threads=threads, render_mode=render_mode)
 
 
 def register_environments() -> None:
@@ -43,26 +130,31 @@ def register_environments() -> None:
     No step limit is registered: the environments truncate themselves at the task's horizon.
     """
     for name in TASKS:
-        identifier = f"tacit/{name}-v0"
-        if identifier not in gymnasium.registry:
-            gymnasium.register(
-                identifier,
-                entry_point=f"{__name__}:{NamedEnvironment.__name__}",
-                kwargs={"name": name},
-            )
+        identifier = f"{NAMESPACE}{name}{VERSION}"
+        if identifier in gymnasium.registry:
+            continue
+        tabular = name in TABULAR_TASKS
+        single = NamedEnvironment if tabular else NamedMujocoEnvironment
+        vector = None if tabular else f"{__name__}:{NamedMujocoVectorEnvironment.__name__}"
+        gymnasium.register(
+            identifier,
+            entry_point=f"{__name__}:{single.__name__}",
+            vector_entry_point=vector,
+            kwargs={"name": name},
+        )
 
 
-def find_name(name: str) -> str:
+def find_name(name: object) -> str:
     """`name` as it is spelled in `TASKS`, or an error with the nearest one."""
     spellings = {known.lower(): known for known in TASKS}
-    wanted = str(name).lower()
+    wanted = str(name).lower().removeprefix(NAMESPACE).removesuffix(VERSION)
     if wanted not in spellings:
         hint = nearest(wanted, spellings)
         raise TaskError(f"there is no task {name!r}; there are {', '.join(TASKS)}{hint}")
     return spellings[wanted]
 
 
-def check_options(name: str, build: Callable[..., TabularTask], options: dict[str, Any]) -> None:
+def check_options(name: str, build: Callable[..., object], options: dict[str, Any]) -> None:
     """Raise an error that names the first option which `build` lacks or cannot take."""
     known = {option: option for option in inspect.signature(build).parameters}
     kinds = get_type_hints(build)

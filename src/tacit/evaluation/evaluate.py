@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.control.expert import roll_out
+from tacit.control.tabular_expert import roll_out
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError

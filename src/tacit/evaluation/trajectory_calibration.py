@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tacit.control.expert import roll_out
+from tacit.control.tabular_expert import roll_out
 from tacit.environments.tabular import TabularTask
 from tacit.errors import TaskError
 from tacit.evaluation.calibration import Subject, expected_calibration_error

@@ -14,7 +14,8 @@ from tacit.runs.atomic_write import atomic_write
 
 def write_arrays(path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Path:
     """Write arrays and a JSON-able header to `path`."""
-    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    # Not np.ascontiguousarray, which gives an array without dimensions one.
+    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     content = save(whole, metadata={"tacit": json.dumps(header, sort_keys=True, default=plain)})
     with atomic_write(path) as part:
         part.write_bytes(content)

@@ -1,0 +1,196 @@
+"""Everything a constrained learner knows, and what one rollout teaches it."""
+
+from typing import NamedTuple
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, Key, Shaped
+
+from tacit.control import multiplier, normalisation
+from tacit.control.advantage import advantages
+from tacit.control.multiplier import MultiplierState
+from tacit.control.networks import Critics, Policy, make_policy
+from tacit.control.normalisation import Moments
+from tacit.control.ppo import PPO, Batch, PolicyUpdate, update_critics, update_policy
+
+
+class Rollout(NamedTuple):
+    """T steps of n worlds; see `tacit.environments.worlds.Step`. k costs, true or learned."""
+
+    observations: Float[Array, "T n o"]
+    arrived: Float[Array, "T n o"]
+    actions: Shaped[Array, "T n ..."]
+    rewards: Float[Array, "T n"]
+    costs: Float[Array, "T n k"]
+    terminated: Bool[Array, "T n"]
+    truncated: Bool[Array, "T n"]
+
+
+class Learner(NamedTuple):
+    """The state of training, one record.
+
+    Fields:
+        policy, critics: the networks, with the states of their optimisers.
+        observed: moments of the observations.
+        scales: moments of the discounted sums of reward and costs.
+        sums: [n, 1 + k] these sums in the episodes that are running.
+        multiplier: the price of cost.
+        episode_length: mean length of the episodes that ended lately, for budgets per episode.
+    """
+
+    policy: Policy
+    policy_optimiser: optax.OptState
+    critics: Critics
+    critic_optimiser: optax.OptState
+    observed: Moments
+    scales: Moments
+    sums: Float[Array, "n signals"]
+    multiplier: MultiplierState
+    episode_length: Float[Array, ""]
+
+
+class Progress(NamedTuple):
+    """How one update went; costs are means per step, as the budget sees them."""
+
+    kl: Float[Array, ""]
+    clipped: Float[Array, ""]
+    epochs: Int[Array, ""]
+    entropy: Float[Array, ""]
+    value_error: Float[Array, " signals"]
+    costs: Float[Array, " k"]
+    prices: Float[Array, " k"]
+
+
+def start(
+    observation_size: int,
+    action_space: gymnasium.Space,
+    constraints: int,
+    horizon: int | None,
+    settings: PPO,
+    *,
+    key: Key[Array, ""],
+) -> Learner:
+    """A learner that has seen nothing."""
+    policy_key, critic_key = jax.random.split(key)
+    policy = make_policy(
+        observation_size, action_space, settings.hidden, settings.smallest_std, key=policy_key
+    )
+    critics = Critics(observation_size, settings.hidden, 1 + constraints, key=critic_key)
+    return Learner(
+        policy=policy,
+        policy_optimiser=settings.optimiser().init(policy),  # pyright: ignore[reportArgumentType]
+        critics=critics,
+        critic_optimiser=settings.optimiser().init(critics),  # pyright: ignore[reportArgumentType]
+        observed=Moments.start(observation_size),
+        scales=Moments.start(1 + constraints),
+        sums=jnp.zeros((settings.worlds, 1 + constraints)),
+        multiplier=multiplier.start(settings.multiplier, constraints),
+        episode_length=jnp.asarray(float(horizon or 1000)),
+    )
+
+
+def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner, Batch]:
+    """Turn a rollout into a batch, and move the price of cost and the scales of signals.
+
+    The observations' moments stay as they were when the actions were taken, so that old and new
+    probabilities are of the same policy; they move after the update, in `finish`.
+    """
+    ended = rollout.terminated | rollout.truncated
+    signals = jnp.concatenate([rollout.rewards[..., None], rollout.costs], axis=-1)
+    costs = signals.shape[-1] - 1
+    discounts = jnp.array([settings.discount] + [settings.cost_discount] * costs)
+    traces = jnp.array([settings.reward_trace] + [settings.cost_trace] * costs)
+    sums, returns = normalisation.running_returns(learner.sums, signals, ended, discounts)
+    scales = normalisation.add(learner.scales, returns)
+    use = jnp.array([settings.normalise_rewards] + [settings.normalise_costs] * costs)
+    signals = jnp.where(use, normalisation.rescale(scales, signals), signals)
+
+    learner = learner._replace(sums=sums, scales=scales)
+    learner = with_price(learner, rollout, ended, settings)
+    observations = look(learner.observed, rollout.observations, settings)
+    values = learner.critics(observations)
+    arrived = learner.critics(look(learner.observed, rollout.arrived, settings))
+    gains = advantages(
+        signals, values, arrived, rollout.terminated, rollout.truncated, discounts, traces
+    )
+    batch = Batch(
+        observations=observations,
+        actions=rollout.actions,
+        log_probabilities=learner.policy.log_probability(observations, rollout.actions),
+        advantages=gains,
+        returns=gains + values,
+    )
+    return learner, jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), batch)
+
+
+def with_price(
+    learner: Learner, rollout: Rollout, ended: Bool[Array, "T n"], settings: PPO
+) -> Learner:
+    """The learner with the multiplier moved by the rollout's true (unnormalised) costs."""
+    # As many steps as there are per end: the mean length, held over rollouts in which none ends.
+    length = jnp.where(
+        ended.any(), ended.size / jnp.maximum(ended.sum(), 1), learner.episode_length
+    )
+    length = 0.9 * learner.episode_length + 0.1 * length
+    costs = rollout.costs.mean(axis=(0, 1))
+    if settings.multiplier.budget_per == "episode":
+        costs = costs * length
+    price = multiplier.ascend(settings.multiplier, learner.multiplier, costs)
+    return learner._replace(multiplier=price, episode_length=length)
+
+
+def look(observed: Moments, observations: Float[Array, "*n o"], settings: PPO) -> Array:
+    """Observations as the networks see them."""
+    if not settings.normalise_observations:
+        return observations
+    return normalisation.standardise(observed, observations)
+
+
+def finish(
+    learner: Learner,
+    rollout: Rollout,
+    batch: Batch,
+    policy: PolicyUpdate,
+    critics: tuple[Critics, optax.OptState, Float[Array, " signals"]],
+) -> tuple[Learner, Progress]:
+    """Put the updated networks into the learner and let it remember what it observed."""
+    networks, optimiser, errors = critics
+    learner = learner._replace(
+        policy=policy.policy,
+        policy_optimiser=policy.optimiser,
+        critics=networks,
+        critic_optimiser=optimiser,
+        observed=normalisation.add(learner.observed, rollout.observations),
+    )
+    progress = Progress(
+        kl=policy.kl,
+        clipped=policy.clipped,
+        epochs=policy.epochs,
+        entropy=policy.policy.entropy(batch.observations),
+        value_error=errors,
+        costs=rollout.costs.mean(axis=(0, 1)),
+        prices=learner.multiplier.price,
+    )
+    return learner, progress
+
+
+def learn(
+    learner: Learner, rollout: Rollout, settings: PPO, *, key: Key[Array, ""]
+) -> tuple[Learner, Progress]:
+    """One whole update as one pure function, for loops that are compiled from end to end."""
+    policy_key, critic_key = jax.random.split(key)
+    learner, batch = prepare(learner, rollout, settings)
+    policy = update_policy(
+        learner.policy,
+        learner.policy_optimiser,
+        batch,
+        learner.multiplier.price,
+        settings,
+        key=policy_key,
+    )
+    critics = update_critics(
+        learner.critics, learner.critic_optimiser, batch, settings, key=critic_key
+    )
+    return finish(learner, rollout, batch, policy, critics)

@@ -1,0 +1,150 @@
+"""Small networks on whole batches: perceptrons, two kinds of policy, a stack of critics."""
+
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import gymnasium
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from tacit.errors import TaskError
+
+FIRST_ACTIONS_SCALE = 0.01
+
+
+class Perceptron(eqx.Module):
+    """Layers of tanh units and a linear last one; batches come first, so a layer is `x @ w + b`.
+
+    Weights start orthogonal with gain sqrt(2), those of the last layer with gain `last_gain`.
+    """
+
+    weights: list[Float[Array, "above below"]]
+    biases: list[Float[Array, " below"]]
+
+    def __init__(self, sizes: Sequence[int], last_gain: float, *, key: Key[Array, ""]) -> None:
+        gains = [math.sqrt(2)] * (len(sizes) - 2) + [last_gain]
+        keys = jax.random.split(key, len(gains))
+        self.weights = [
+            jax.nn.initializers.orthogonal(gain)(layer_key, (above, below), jnp.float32)
+            for gain, layer_key, above, below in zip(
+                gains, keys, sizes[:-1], sizes[1:], strict=True
+            )
+        ]
+        self.biases = [jnp.zeros(below) for below in sizes[1:]]
+
+    def __call__(self, inputs: Float[Array, "*n above"]) -> Float[Array, "*n below"]:
+        """The last layer's output."""
+        values = inputs
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            values = jnp.tanh(values @ weight + bias)
+        return values @ self.weights[-1] + self.biases[-1]
+
+
+class GaussianPolicy(eqx.Module):
+    """a ~ N(mean(o), std^2), independent in every dimension; std does not depend on o.
+
+    `smallest_std` keeps some exploration alive: a policy without any cannot leave a bad corner.
+    """
+
+    mean: Perceptron
+    log_std: Float[Array, " a"]
+    smallest_std: float = eqx.field(static=True)
+
+    def clipped_log_std(self) -> Float[Array, " a"]:
+        """Log std, not below its floor."""
+        return jnp.maximum(self.log_std, math.log(self.smallest_std))
+
+    def noise(self, shape: tuple[int, ...], *, key: Key[Array, ""]) -> Float[Array, "..."]:
+        """The random part of a batch of actions, to be handed to `act`."""
+        return jax.random.normal(key, (*shape, self.log_std.shape[0]))
+
+    def act(
+        self, observations: Float[Array, "*n o"], noise: Float[Array, "*n a"]
+    ) -> Float[Array, "*n a"]:
+        """Mean + std * noise."""
+        return self.mean(observations) + jnp.exp(self.clipped_log_std()) * noise
+
+    def log_probability(
+        self, observations: Float[Array, "*n o"], actions: Float[Array, "*n a"]
+    ) -> Float[Array, "*n"]:
+        """Log density of the actions."""
+        log_std = self.clipped_log_std()
+        distance = (actions - self.mean(observations)) * jnp.exp(-log_std)
+        return -(0.5 * distance**2 + log_std + 0.5 * math.log(2 * math.pi)).sum(axis=-1)
+
+    def entropy(self, observations: Float[Array, "*n o"]) -> Float[Array, ""]:
+        """Mean entropy of the action in nats; here the same everywhere."""
+        del observations
+        return (self.clipped_log_std() + 0.5 * math.log(2 * math.pi * math.e)).sum()
+
+
+class CategoricalPolicy(eqx.Module):
+    """a ~ softmax(logits(o)), one of finitely many actions."""
+
+    logits: Perceptron
+
+    def noise(self, shape: tuple[int, ...], *, key: Key[Array, ""]) -> Float[Array, "..."]:
+        """Gumbel noise: the largest of logits + noise is distributed as the softmax."""
+        return jax.random.gumbel(key, (*shape, self.logits.biases[-1].shape[0]))
+
+    def act(
+        self, observations: Float[Array, "*n o"], noise: Float[Array, "*n a"]
+    ) -> Int[Array, "*n"]:
+        """The action of the largest logits + noise."""
+        return jnp.argmax(self.logits(observations) + noise, axis=-1)
+
+    def log_probability(
+        self, observations: Float[Array, "*n o"], actions: Int[Array, "*n"]
+    ) -> Float[Array, "*n"]:
+        """Log probability of the actions."""
+        table = jax.nn.log_softmax(self.logits(observations))
+        return jnp.take_along_axis(table, actions[..., None], axis=-1)[..., 0]
+
+    def entropy(self, observations: Float[Array, "*n o"]) -> Float[Array, ""]:
+        """Mean entropy of the action in nats."""
+        table = jax.nn.log_softmax(self.logits(observations))
+        return -(jnp.exp(table) * table).sum(axis=-1).mean()
+
+
+Policy = GaussianPolicy | CategoricalPolicy
+
+
+def make_policy(
+    observation_size: int,
+    action_space: gymnasium.Space,
+    hidden: Sequence[int],
+    smallest_std: float,
+    *,
+    key: Key[Array, ""],
+) -> Policy:
+    """A policy for the action space that starts close to zero actions or equal chances."""
+    if isinstance(action_space, gymnasium.spaces.Discrete):
+        sizes = (observation_size, *hidden, int(action_space.n))
+        return CategoricalPolicy(Perceptron(sizes, FIRST_ACTIONS_SCALE, key=key))
+    if isinstance(action_space, gymnasium.spaces.Box):
+        size = math.prod(action_space.shape)
+        sizes = (observation_size, *hidden, size)
+        mean = Perceptron(sizes, FIRST_ACTIONS_SCALE, key=key)
+        return GaussianPolicy(mean, jnp.zeros(size), smallest_std)
+    raise TaskError(f"actions must be a Box or Discrete space, not {action_space}")
+
+
+class Critics(eqx.Module):
+    """One perceptron per signal (reward, then every cost), stacked so that they run together."""
+
+    stack: Perceptron
+
+    def __init__(
+        self, observation_size: int, hidden: Sequence[int], signals: int, *, key: Key[Array, ""]
+    ) -> None:
+        sizes = (observation_size, *hidden, 1)
+        self.stack = jax.vmap(lambda one: Perceptron(sizes, 1.0, key=one))(
+            jax.random.split(key, signals)
+        )
+
+    def __call__(self, observations: Float[Array, "*n o"]) -> Float[Array, "*n signals"]:
+        """The value of every signal."""
+        values = jax.vmap(lambda critic: critic(observations)[..., 0])(self.stack)
+        return jnp.moveaxis(values, 0, -1)

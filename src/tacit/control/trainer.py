@@ -1,0 +1,247 @@
+"""Train one constrained learner on worlds that the host steps: rollout, update, repeat."""
+
+import functools
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tacit.control import learner as learning
+from tacit.control.actor import Actor
+from tacit.control.episode_ledger import EpisodeLedger
+from tacit.control.learner import Learner, Rollout
+from tacit.control.ppo import PPO, update_critics, update_policy
+from tacit.environments.task import SimulatedTask
+from tacit.environments.worlds import Worlds
+from tacit.errors import DivergenceError
+
+CostFunction = Callable[[Rollout], np.ndarray]
+
+compiled = functools.partial(jax.jit, static_argnames="settings")
+prepare = compiled(learning.prepare)
+policy_pass = compiled(update_policy)
+critic_pass = compiled(update_critics)
+finish = jax.jit(learning.finish)
+
+
+class Best(NamedTuple):
+    """The actor with the highest mean feasible reward over 100 episodes so far."""
+
+    actor: Actor
+    score: float
+    steps: int
+
+
+class Trainer:
+    """PPO on a simulated task, one update at a time.
+
+    All randomness comes from `seed` and the number of the iteration, so that `state` and `restore`
+    continue bit for bit. Worlds that cannot be saved are reset whenever `state` is taken.
+
+    Arguments:
+        task: what to train on.
+        settings: of PPO.
+        seed: of networks, actions and worlds.
+        cost: the cost to learn from, evaluated on a whole rollout [T, n] at once, giving [T, n, k];
+            None for the task's true cost. The ledger always counts true violations.
+        constraints: k of `cost`.
+        threads: for the worlds, None for all cores.
+    """
+
+    def __init__(
+        self,
+        task: SimulatedTask,
+        settings: PPO,
+        *,
+        seed: int,
+        cost: CostFunction | None = None,
+        constraints: int = 1,
+        threads: int | None = None,
+    ) -> None:
+        self.task, self.settings, self.seed, self.cost = task, settings, seed, cost
+        self.worlds: Worlds = task.worlds(settings.worlds, threads=threads)
+        self.key = jax.random.key(seed)
+        self.learner: Learner = learning.start(
+            task.observation_space.shape[0],
+            task.action_space,
+            self.worlds.number_of_costs if cost is None else constraints,
+            task.horizon,
+            settings,
+            key=jax.random.fold_in(self.key, 0),
+        )
+        self.iteration = 0
+        self.ledger = EpisodeLedger.start(settings.worlds)
+        self.best: Best | None = None
+        self.seconds = 0.0
+        self.observations = self.worlds.reset(self.world_seed())
+        self.helper = ThreadPoolExecutor(max_workers=1)
+
+    @property
+    def steps(self) -> int:
+        """Environment steps so far."""
+        return self.iteration * self.settings.batch
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps of the settings have been taken."""
+        return self.iteration >= self.settings.iterations
+
+    @property
+    def actor(self) -> Actor:
+        """The policy as it stands."""
+        return Actor.of(self.learner, self.task.action_space, self.settings)
+
+    def world_seed(self) -> int:
+        """A seed for the worlds that no other seed or iteration shares."""
+        words = np.random.SeedSequence([self.seed, self.iteration]).generate_state(1, np.uint32)
+        return int(words[0])
+
+    def advance(self) -> dict[str, float]:
+        """One rollout and one update; returns what to write down about it."""
+        began = time.perf_counter()
+        self.iteration += 1
+        action_key, policy_key, critic_key = jax.random.split(
+            jax.random.fold_in(self.key, self.iteration), 3
+        )
+        true = self.roll_out(action_key)
+        self.ledger.add(true.rewards, true.costs, true.terminated | true.truncated)
+        rollout = true
+        if self.cost is not None:
+            rollout = true._replace(costs=np.asarray(self.cost(true), dtype=np.float32))
+        learner, batch = prepare(self.learner, rollout, self.settings)
+        critics = self.helper.submit(
+            critic_pass,
+            learner.critics,
+            learner.critic_optimiser,
+            batch,
+            self.settings,
+            key=critic_key,
+        )
+        policy = policy_pass(
+            learner.policy,
+            learner.policy_optimiser,
+            batch,
+            learner.multiplier.price,
+            self.settings,
+            key=policy_key,
+        )
+        self.learner, progress = finish(learner, rollout, batch, policy, critics.result())
+        facts = {**self.ledger.summary(), **self.facts(progress)}
+        self.keep_best(facts)
+        self.seconds += time.perf_counter() - began
+        facts["seconds"] = self.seconds
+        return facts
+
+    def roll_out(self, key: jax.Array) -> Rollout:
+        """Step all worlds with the present policy."""
+        steps, number = self.settings.rollout, self.settings.worlds
+        actor = self.actor
+        noise = np.asarray(self.learner.policy.noise((steps, number), key=key))
+        discrete = actor.std is None
+        size = self.observations.shape[-1]
+        record = Rollout(
+            observations=np.empty((steps, number, size), np.float32),
+            arrived=np.empty((steps, number, size), np.float32),
+            actions=np.empty(noise.shape[:2] if discrete else noise.shape, actor_type(discrete)),
+            rewards=np.empty((steps, number), np.float32),
+            costs=np.empty((steps, number, self.worlds.number_of_costs), np.float32),
+            terminated=np.empty((steps, number), bool),
+            truncated=np.empty((steps, number), bool),
+        )
+        for now in range(steps):
+            actions = actor.draw(self.observations, noise[now])
+            record.observations[now] = self.observations
+            record.actions[now] = actions
+            step = self.worlds.step(actions)
+            self.observations = step.observations
+            record.arrived[now] = step.arrived
+            record.rewards[now] = step.rewards
+            record.costs[now] = step.costs
+            record.terminated[now] = step.terminated
+            record.truncated[now] = step.truncated
+        return record
+
+    def facts(self, progress: learning.Progress) -> dict[str, float]:
+        """The update's numbers, each finite."""
+        progress = jax.tree.map(np.asarray, progress)
+        names = self.task.constraints if self.cost is None else ("learned cost",)
+        facts: dict[str, float] = {
+            "steps": self.steps,
+            "iteration": self.iteration,
+            "kl": float(progress.kl),
+            "clipped": float(progress.clipped),
+            "epochs": int(progress.epochs),
+            "entropy": float(progress.entropy),
+            "value_error": float(progress.value_error[0]),
+        }
+        for place in range(len(progress.costs)):
+            suffix = "" if len(progress.costs) == 1 else f" {names[place]}"
+            facts[f"cost{suffix}"] = float(progress.costs[place])
+            facts[f"multiplier{suffix}"] = float(progress.prices[place])
+            facts[f"cost_value_error{suffix}"] = float(progress.value_error[1 + place])
+        for name, value in facts.items():
+            if not np.isfinite(value):
+                raise DivergenceError(
+                    f"training on {self.task.name} diverged: {name} is {value} after {self.steps} "
+                    "steps; a lower learning_rate or largest multiplier may help"
+                )
+        return facts
+
+    def keep_best(self, facts: dict[str, float]) -> None:
+        """Remember the actor if it did better than any before."""
+        score = facts.get("feasible_reward")
+        if score is not None and (self.best is None or score >= self.best.score):
+            self.best = Best(self.actor, score, self.steps)
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on from here, as one tree of arrays."""
+        if self.worlds.resumable:
+            worlds = self.worlds.state()
+        else:
+            # What cannot be saved is begun anew, now and whenever this state is taken up again.
+            self.observations = self.worlds.reset(self.world_seed())
+            self.ledger.running[:] = 0
+            self.learner = self.learner._replace(sums=jnp.zeros_like(self.learner.sums))
+            worlds = {}
+        best = self.best or Best(self.actor, -np.inf, 0)
+        return {
+            "learner": self.learner,
+            "iteration": self.iteration,
+            "seconds": self.seconds,
+            "ledger": self.ledger.arrays(),
+            "worlds": worlds,
+            "best": {
+                "actor": best.actor.arrays(),
+                "score": best.score,
+                "steps": best.steps,
+            },
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a `state`."""
+        self.learner = jax.tree.map(jnp.asarray, state["learner"])
+        self.iteration, self.seconds = int(state["iteration"]), float(state["seconds"])
+        self.ledger = EpisodeLedger.from_arrays(state["ledger"])
+        best = state["best"]
+        self.best = None
+        if np.isfinite(best["score"]):
+            actor = Actor.from_arrays({name: np.asarray(a) for name, a in best["actor"].items()})
+            self.best = Best(actor, float(best["score"]), int(best["steps"]))
+        if self.worlds.resumable:
+            self.observations = self.worlds.restore(state["worlds"])
+        else:
+            self.observations = self.worlds.reset(self.world_seed())
+
+    def close(self) -> None:
+        """Free the worlds and the helper thread."""
+        self.helper.shutdown()
+        self.worlds.close()
+
+
+def actor_type(discrete: bool) -> type:
+    """How actions are kept in a rollout."""
+    return np.int32 if discrete else np.float32

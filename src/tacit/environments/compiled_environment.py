@@ -1,0 +1,76 @@
+"""One world of a compiled task as a Gymnasium environment."""
+
+from functools import partial
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from tacit.environments.compiled import CompiledStep, CompiledTask, plain_actions, world_keys
+from tacit.environments.tabular_environment import EpisodeError
+
+SEEDS = 2**32
+
+
+@partial(jax.jit, static_argnums=0)
+def start_one(task: CompiledTask, key: PRNGKeyArray) -> tuple[Any, Array]:
+    """`task.reset`, compiled once for each task."""
+    return task.reset(key)
+
+
+@partial(jax.jit, static_argnums=0)
+def step_one(task: CompiledTask, state: Any, action: np.ndarray, key: PRNGKeyArray) -> CompiledStep:
+    """`task.step`, compiled once for each task."""
+    return task.step(state, jnp.asarray(action), key)
+
+
+class CompiledEnvironment(gymnasium.Env[np.ndarray, Any]):
+    """The same numbers as one world of `CompiledWorlds` with the same seed, bit for bit.
+
+    `info["cost"]` is a float, or an array where the task has several costs.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(self, task: CompiledTask) -> None:
+        self.task = task
+        self.observation_space = task.observation_space
+        self.action_space = task.action_space
+        self.key: PRNGKeyArray | None = None
+        self.next_start: PRNGKeyArray | None = None
+        self.state: Any = None
+        self.running = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Float[np.ndarray, " o"], dict[str, Any]]:
+        """Start an episode; without a seed, the one that the worlds would go on with."""
+        super().reset(seed=seed, options=options)
+        if seed is not None or self.key is None:
+            seed = int(self.np_random.integers(SEEDS)) if seed is None else seed
+            self.key, self.next_start = jax.random.split(world_keys(seed, 1)[0])
+        elif self.next_start is None:  # the running episode is given up
+            self.key, self.next_start = jax.random.split(self.key)
+        self.state, observation = start_one(self.task, self.next_start)
+        self.next_start, self.running = None, True
+        return np.array(observation), {}
+
+    def step(
+        self, action: Any
+    ) -> tuple[Float[np.ndarray, " o"], float, bool, bool, dict[str, Any]]:
+        """Take `action`, clipped to the box if there is one."""
+        if not self.running or self.key is None:
+            raise EpisodeError(f"no episode of {self.task.name} is running: call reset() first")
+        actions = plain_actions(self.task, np.asarray(action)[None], 1)
+        self.key, key = jax.random.split(self.key)
+        step_key, reset_key = jax.random.split(key)
+        stepped = step_one(self.task, self.state, actions[0], step_key)
+        ended = bool(stepped.terminated), bool(stepped.truncated)
+        self.state, self.running = stepped.state, not any(ended)
+        self.next_start = None if self.running else reset_key
+        costs = np.array(stepped.costs)
+        info = {"cost": float(costs[0]) if len(costs) == 1 else costs}
+        return np.array(stepped.observation), float(stepped.reward), *ended, info

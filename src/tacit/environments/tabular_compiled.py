@@ -1,0 +1,179 @@
+"""Tabular tasks as pure JAX functions and as simulators, for the methods that learn by doing."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
+
+from tacit.environments.compiled import CompiledStep, CompiledWorlds
+from tacit.environments.compiled_environment import CompiledEnvironment
+from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular_environment import EpisodeError, draw_agent, draw_map
+from tacit.environments.task import SimulatedTask
+from tacit.errors import ArgumentError
+
+
+class TabularState(NamedTuple):
+    """Where one world of a tabular task stands.
+
+    Fields:
+        place: [] the number of the state.
+        steps: [] how many steps of the episode have been taken.
+    """
+
+    place: Int[Array, ""]
+    steps: Int[Array, ""]
+
+
+@dataclass(frozen=True, eq=False)
+class TabularCompiled:
+    """A `TabularTask` as a `CompiledTask`; made by `tabular_compiled`.
+
+    The observation is [S + 1]: a one for the state among zeros, then the share of the horizon that
+    has passed, from 0 at the start to 1 at the end. With a finite horizon the best action depends
+    on the time that is left, so a policy must be able to see it.
+
+    Reward and cost of a step are `rewards[s, a]` and `costs[s, a]` of the state it was taken *in*.
+    Episodes are truncated at the horizon and never terminate before.
+
+    Fields:
+        name: the task's.
+        horizon: number of steps of an episode.
+        cumulative: [S, A, S] running sums of the transitions over the next state.
+        cumulative_initial: [S] running sum of the start distribution.
+        rewards: [S, A].
+        costs: [S, A].
+        constraints: there is one rule.
+    """
+
+    name: str
+    horizon: int
+    cumulative: Float[Array, "S A S"]
+    cumulative_initial: Float[Array, " S"]
+    rewards: Float[Array, "S A"]
+    costs: Float[Array, "S A"]
+    constraints: tuple[str, ...] = ("cost",)
+
+    @property
+    def number_of_states(self) -> int:
+        """S."""
+        return self.rewards.shape[0]
+
+    @property
+    def number_of_costs(self) -> int:
+        """One."""
+        return len(self.constraints)
+
+    @property
+    def observation_space(self) -> gymnasium.spaces.Box:
+        """Everything lies between 0 and 1."""
+        return gymnasium.spaces.Box(0, 1, (self.number_of_states + 1,), np.float32)
+
+    @property
+    def action_space(self) -> gymnasium.spaces.Discrete:
+        """The numbers of the actions."""
+        return gymnasium.spaces.Discrete(self.rewards.shape[1])
+
+    def reset(self, key: PRNGKeyArray) -> tuple[TabularState, Float[Array, " o"]]:
+        """Start in a state drawn from the start distribution."""
+        state = TabularState(draw(self.cumulative_initial, key), jnp.int32(0))
+        return state, self.observe(state)
+
+    def step(self, state: TabularState, action: Array, key: PRNGKeyArray) -> CompiledStep:
+        """Move on by the transitions of state and action."""
+        pair = state.place, action
+        arrived = TabularState(draw(self.cumulative[pair], key), state.steps + jnp.int32(1))
+        return CompiledStep(
+            state=arrived,
+            observation=self.observe(arrived),
+            reward=self.rewards[pair],
+            costs=self.costs[pair][None],
+            terminated=jnp.zeros((), bool),
+            truncated=arrived.steps >= self.horizon,
+        )
+
+    def observe(self, state: TabularState) -> Float[Array, " o"]:
+        """The state as zeros and a one, then the share of the horizon that has passed."""
+        place = jax.nn.one_hot(state.place, self.number_of_states, dtype=jnp.float32)
+        passed = state.steps.astype(jnp.float32) / jnp.float32(self.horizon)
+        return jnp.append(place, passed)
+
+
+def tabular_compiled(task: TabularTask) -> TabularCompiled:
+    """`task` in float32, with the running sums from which next states are drawn.
+
+    Float32 resolves probabilities to about 1e-7: what is rarer may never happen.
+    """
+    return TabularCompiled(
+        name=task.name,
+        horizon=task.horizon,
+        cumulative=running_sum(task.transitions),
+        cumulative_initial=running_sum(task.initial),
+        rewards=jnp.asarray(task.rewards, jnp.float32),
+        costs=jnp.asarray(task.costs, jnp.float32),
+    )
+
+
+def running_sum(distributions: Float[np.ndarray, "... S"]) -> Float[Array, "... S"]:
+    """Running sums that end at exactly one, so that rounding selects no impossible state."""
+    sums = np.cumsum(distributions, axis=-1)
+    return jnp.asarray(sums / sums[..., -1:], jnp.float32)
+
+
+def draw(cumulative: Float[Array, " S"], key: PRNGKeyArray) -> Int[Array, ""]:
+    """A state drawn from the distribution with these running sums: how many lie at or below u."""
+    # The type is given, as otherwise JAX's global precision would change what is drawn.
+    place = jax.random.uniform(key, dtype=jnp.float32)
+    return jnp.sum(cumulative <= place, dtype=jnp.int32)
+
+
+class TabularWorldEnvironment(CompiledEnvironment):
+    """One world of a simulated tabular task, with a picture."""
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 8}  # noqa: RUF012
+
+    def __init__(
+        self, task: TabularTask, compiled: TabularCompiled, *, render_mode: str | None = None
+    ) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ArgumentError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
+        super().__init__(compiled)
+        self.tabular = task
+        self.render_mode = render_mode
+        self.map: UInt8[np.ndarray, "height width 3"] | None = None
+
+    def render(self) -> UInt8[np.ndarray, "height width 3"] | None:
+        """The map with the agent on it, or None without a render mode."""
+        if self.render_mode is None:
+            return None
+        if self.state is None:
+            raise EpisodeError("there is nothing to draw: call reset() before render()")
+        if self.map is None:
+            self.map = draw_map(self.tabular)
+        return draw_agent(self.map, self.tabular, int(self.state.place))
+
+
+def simulated(task: TabularTask) -> SimulatedTask:
+    """`task` as one that can only be stepped: for methods that do not look into its arrays.
+
+    `threads` is ignored by its worlds: XLA decides.
+    """
+    compiled = tabular_compiled(task)
+
+    def make_environment(render_mode: str | None) -> TabularWorldEnvironment:
+        return TabularWorldEnvironment(task, compiled, render_mode=render_mode)
+
+    return SimulatedTask(
+        name=task.name,
+        options={"horizon": task.horizon},
+        observation_space=compiled.observation_space,
+        action_space=compiled.action_space,
+        horizon=task.horizon,
+        constraints=compiled.constraints,
+        make_worlds=lambda number, threads: CompiledWorlds(compiled, number),
+        make_environment=make_environment,
+    )

@@ -1,0 +1,72 @@
+"""What any worlds check about seeds, actions and what their simulator returned."""
+
+import gymnasium
+import numpy as np
+from jaxtyping import Shaped
+
+from tacit.errors import ArgumentError, TaskError
+
+
+def check_number(number: object) -> int:
+    """How many worlds: a whole number of at least 1."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        raise ArgumentError(f"the number of worlds must be a whole number >= 1, not {number!r}")
+    return int(number)
+
+
+def check_seed(seed: object) -> int:
+    """A seed: a whole number of at least 0."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ArgumentError(f"seed must be a whole number of at least 0, not {seed!r}")
+    return int(seed)
+
+
+def check_actions(
+    actions: object, number: int, space: gymnasium.spaces.Box | gymnasium.spaces.Discrete
+) -> Shaped[np.ndarray, "n ..."]:
+    """A copy of `actions` for `number` worlds, clipped to the box; or an error naming the world."""
+    array = np.asarray(actions)
+    if isinstance(space, gymnasium.spaces.Discrete):
+        if array.shape != (number,) or array.dtype.kind not in "iu":
+            raise ArgumentError(
+                f"actions must be whole numbers of the shape [{number}], "
+                f"not {array.dtype} of the shape {list(array.shape)}"
+            )
+        wrong = np.flatnonzero((array < 0) | (array >= space.n))
+        if len(wrong):
+            raise ArgumentError(
+                f"the action of world {wrong[0]} is {array[wrong[0]]}; "
+                f"it must lie between 0 and {space.n - 1}"
+            )
+        return array.astype(np.int64)
+    wanted = (number, *space.shape)
+    if array.shape != wanted or array.dtype.kind not in "fiu":
+        raise ArgumentError(
+            f"actions must be numbers of the shape {list(wanted)}, "
+            f"not {array.dtype} of the shape {list(array.shape)}"
+        )
+    with np.errstate(over="ignore"):  # what becomes infinite is reported below
+        values = array.astype(space.dtype)
+    if not np.isfinite(values).all():
+        world = first_not_finite(values)
+        raise ArgumentError(f"the action of world {world} is not finite: {array[world]}")
+    return np.clip(values, space.low, space.high)
+
+
+def check_finite(name: str, **returned: np.ndarray) -> None:
+    """Raise an error naming the first world whose observation, reward or cost is NaN or infinite.
+
+    Learning on such a number would go on silently and learn nothing.
+    """
+    for what, values in returned.items():
+        if not np.isfinite(values).all():
+            world = first_not_finite(values)
+            raise TaskError(
+                f"world {world} of {name} returned the {what} {values[world]}; every number that a "
+                f"task returns must be finite"
+            )
+
+
+def first_not_finite(values: Shaped[np.ndarray, "n ..."]) -> int:
+    """The first world with a NaN or an infinity in its row."""
+    return int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])

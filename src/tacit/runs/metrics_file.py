@@ -1,0 +1,131 @@
+"""The numbers of a run as they come, one JSON object per line."""
+
+import json
+import math
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tacit.errors import ArgumentError, StorageError
+from tacit.runs.atomic_write import sync
+
+STEPS = "steps"
+
+
+class MetricsFile:
+    """Appends lines to a file, and can go back to an earlier length of it."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.file: BinaryIO | None = None
+
+    def append(self, metrics: dict[str, int | float]) -> None:
+        """Write one line, all of it or none, and hand it to the operating system at once."""
+        line = (json.dumps(metrics, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        try:
+            if self.file is None:
+                # Unbuffered, so that nothing of a failed line is left to be written later.
+                self.file = self.path.open("ab", buffering=0)
+            before = self.length()
+            try:
+                write_all(self.file, line)
+            except OSError:
+                with suppress(OSError):
+                    self.file.truncate(before)
+                raise
+        except OSError as error:
+            raise StorageError(
+                f"{self.path}: cannot be written ({error}); check permissions and free space"
+            ) from error
+
+    def length(self) -> int:
+        """The number of bytes of the file."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def sync(self) -> int:
+        """Put on disk what was written; gives the number of bytes."""
+        try:
+            if self.path.exists():
+                sync(self.path)
+            return self.length()
+        except OSError as error:
+            raise StorageError(f"{self.path}: cannot be written ({error})") from error
+
+    def cut(self, length: int) -> bool:
+        """Go back to `length` bytes of whole lines; false if there are fewer than that."""
+        self.close()
+        try:
+            if not self.path.exists():
+                return length == 0
+            whole = self.path.read_bytes()[:length]
+            whole = whole[: whole.rfind(b"\n") + 1]
+            if self.length() != len(whole):
+                os.truncate(self.path, len(whole))
+                sync(self.path)
+        except OSError as error:
+            raise StorageError(f"{self.path}: cannot be cut back ({error})") from error
+        return len(whole) == length
+
+    def close(self) -> None:
+        """Close the file; the next `append` opens it again."""
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+
+
+def write_all(file: BinaryIO, content: bytes) -> None:
+    """Write to an unbuffered file, which may take less than it is given."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def read_metrics(path: Path) -> list[dict[str, int | float]]:
+    """All lines of a metrics file; a last line without an end is not complete and left out."""
+    if not path.exists():
+        return []
+    lines = []
+    try:
+        for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+            try:
+                lines.append(json.loads(line))
+            except ValueError as error:
+                raise StorageError(f"{path}: line {number} is damaged ({error})") from None
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"{path}: cannot be read ({error})") from error
+    return lines
+
+
+def checked(metrics: dict[str, Any]) -> dict[str, int | float]:
+    """The metrics as plain numbers; an error names the quantity that is none.
+
+    NaN and infinity are errors: JSON has no word for them, and a run in which they occur should be
+    heard about, not drawn as a gap. A quantity that has no value at a step is left out instead.
+    """
+    if STEPS not in metrics:
+        raise ArgumentError(f"metrics without {STEPS!r}: say after how many steps they were taken")
+    steps = number(STEPS, metrics[STEPS], "")
+    if not isinstance(steps, int) or not 0 <= steps < 2**63:
+        raise ArgumentError(f"{STEPS} is {steps!r}: it must be a whole number, zero or more")
+    where = f" after {steps} steps"
+    return {name: number(name, value, where) for name, value in metrics.items()}
+
+
+def number(name: str, value: Any, where: str) -> int | float:
+    """A Python number from one of Python, NumPy or JAX (an array with one entry)."""
+    value = value.item() if getattr(value, "size", None) == 1 else value
+    if not isinstance(value, int | float):
+        raise ArgumentError(f"{name} is a {type(value).__name__}{where}, not a number")
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:
+        finite = False
+    if not finite:
+        raise ArgumentError(
+            f"{name} is {value}{where}: only finite numbers can be recorded; "
+            "leave out a quantity that has no value"
+        )
+    return int(value) if isinstance(value, bool) else value

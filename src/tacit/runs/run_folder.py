@@ -1,0 +1,255 @@
+"""The folder of one run: what it was asked to do, how it went, and where to continue."""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tacit.errors import StorageError
+from tacit.runs.atomic_write import sync
+from tacit.runs.folder_lock import FolderLock
+from tacit.runs.metrics_file import MetricsFile, checked, read_metrics
+from tacit.runs.settings_file import keep_settings
+from tacit.runs.tensorboard_events import Events
+from tacit.runs.tree_file import Stored, read_stored, write_tree
+
+SETTINGS = "settings.json"
+METRICS = "metrics.jsonl"
+EVENTS = "tensorboard"
+LOCK = ".lock"
+CHECKPOINT = "checkpoint.safetensors"
+PREVIOUS = "checkpoint.previous.safetensors"
+NEXT = "checkpoint.next.safetensors"
+DAMAGED = "checkpoint.damaged.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """A checkpoint.
+
+    Fields:
+        tree: the state of the run.
+        facts: what `save` was told about it.
+    """
+
+    tree: Any
+    facts: dict[str, Any]
+
+
+class RunFolder:
+    """A folder that one process at a time writes a run into, and that can be continued.
+
+    A run that is killed at any moment continues from its last checkpoint as if it had not been:
+
+        with RunFolder.open("runs/a", {"seed": 1}) as folder:
+            saved = folder.latest(like=state)
+            state = saved.tree if saved else state
+            while ...:
+                folder.record({"steps": steps, "reward": reward})
+                folder.save(state, steps=steps)
+
+    Fields:
+        path: the folder.
+        notices: sentences for the user about what was not as expected and went on all the same.
+    """
+
+    def __init__(self, path: Path, lock: FolderLock, notices: list[str]):
+        self.path = path
+        self.notices = notices
+        self.lock: FolderLock | None = lock
+        self.recorded = MetricsFile(path / METRICS)
+        self.events = Events(path / EVENTS, notices)
+        # A run that is there already must be taken up by `latest` before it is written to.
+        self.taken_up = not self.begun()
+
+    @classmethod
+    def open(cls, path: str | Path, settings: dict[str, Any], *, label: str = "run") -> Self:
+        """Begin a run in a new folder, or open the one that is there to continue it.
+
+        Args:
+            path: the folder.
+            settings: all that decides the numbers of the run, seeds among them; JSON-able. They
+                must be those that the run in the folder began with.
+            label: what kind of run this is, such as "expert"; compared like a setting.
+        """
+        path = Path(path)
+        lock = None
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            lock = FolderLock(path / LOCK)
+            remove_leftovers(path)
+            if any((path / name).exists() for name in (CHECKPOINT, PREVIOUS)):
+                needed(path / SETTINGS)
+            notices = keep_settings(path / SETTINGS, settings, label)
+            return cls(path, lock, [lock.notice, *notices] if lock.notice else notices)
+        except BaseException as error:
+            if lock is not None:
+                lock.release()
+            if isinstance(error, OSError) and not isinstance(error, StorageError):
+                raise StorageError(
+                    f"{path}: cannot be used as the folder of a run ({error}); "
+                    "check the path, its permissions and free space"
+                ) from error
+            raise
+
+    def record(self, metrics: dict[str, Any]) -> None:
+        """Append numbers to metrics.jsonl and to TensorBoard, at `metrics["steps"]`."""
+        self.ready()
+        line = checked(metrics)
+        self.recorded.append(line)
+        self.events.add(line)
+
+    def metrics(self) -> list[dict[str, int | float]]:
+        """All that was recorded and not undone by going back to a checkpoint."""
+        return read_metrics(self.path / METRICS)
+
+    def save(self, tree: Any, /, **facts: Any) -> Path:
+        """Write a checkpoint; the one before stays as checkpoint.previous.safetensors.
+
+        The new one is complete on disk before either of the old ones is touched, so that a failure
+        at any moment (no space left, a kill) leaves both as they were, or the newer one.
+        """
+        self.ready()
+        header = {"facts": facts, "metrics_bytes": self.recorded.sync()}
+        new = write_tree(self.path / NEXT, tree, header)
+        current = self.path / CHECKPOINT
+        try:
+            if current.exists():
+                keep_also_as(current, self.path / PREVIOUS)
+            os.replace(new, current)
+            sync(self.path)
+        except OSError as error:
+            raise StorageError(f"{current}: cannot be written ({error})") from error
+        return current
+
+    def latest(self, like: Any) -> Saved | None:
+        """Go back to the newest checkpoint that is undamaged, or to the beginning if there is none.
+
+        What was recorded after that checkpoint is dropped: it will be recorded again. `like` is a
+        tree with the names, shapes and dtypes of the saved one. A checkpoint that is intact but
+        holds another tree is an error, and nothing in the folder is changed.
+        """
+        self.still_open()
+        stored, wrong = self.newest()
+        if stored is None:
+            self.go_back(0)
+            return None
+        saved = Saved(stored.tree(like), stored.header["facts"])
+        for sentence in wrong:
+            self.notices.append(f"{sentence}; continued from {stored.path.name} instead")
+        if wrong and (self.path / CHECKPOINT).exists():
+            # Else the next save would keep the damaged one and drop the good one.
+            self.set_aside(self.path / CHECKPOINT)
+        self.go_back(stored.header["metrics_bytes"])
+        return saved
+
+    def close(self) -> None:
+        """End the writing and let others open the folder."""
+        self.events.close()
+        self.recorded.close()
+        if self.lock is not None:
+            self.lock.release()
+            self.lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def newest(self) -> tuple[Stored | None, list[str]]:
+        """The newest undamaged checkpoint, and what is wrong with those that are newer."""
+        wrong = []
+        for path in (self.path / CHECKPOINT, self.path / PREVIOUS):
+            if not path.exists():
+                wrong.append(f"{path}: is missing")
+                continue
+            try:
+                stored = read_stored(path)
+            except StorageError as error:
+                wrong.append(str(error))
+                continue
+            if set(stored.header) == {"facts", "metrics_bytes"}:
+                return stored, wrong
+            wrong.append(f"{path}: not a checkpoint of a run")
+        if all(sentence.endswith("is missing") for sentence in wrong):
+            return None, []
+        raise StorageError(
+            f"no checkpoint can be read: {'; '.join(wrong)}; "
+            "delete the folder to begin again, or restore one of them from a copy"
+        )
+
+    def go_back(self, length: int) -> None:
+        """Undo what was recorded after the first `length` bytes."""
+        if not self.recorded.cut(length):
+            self.notices.append(
+                f"{self.recorded.path}: lines from before the checkpoint are missing "
+                f"({self.recorded.length()} bytes instead of {length})"
+            )
+        self.events.rewrite(self.metrics())
+        self.taken_up = True
+
+    def set_aside(self, path: Path) -> None:
+        """Move a damaged checkpoint out of the way, for somebody to look at."""
+        try:
+            os.replace(path, self.path / DAMAGED)
+        except OSError as error:
+            raise StorageError(f"{path}: damaged, and cannot be moved away ({error})") from error
+
+    def begun(self) -> bool:
+        """Whether a run has written something here already."""
+        return any((self.path / name).exists() for name in (METRICS, CHECKPOINT, PREVIOUS))
+
+    def still_open(self) -> None:
+        """Raise an error if the folder was closed."""
+        if self.lock is None:
+            raise StorageError(f"{self.path}: this folder was closed; open it again")
+
+    def ready(self) -> None:
+        """Raise an error if the folder cannot be written to in the present state."""
+        self.still_open()
+        if not self.taken_up:
+            raise StorageError(
+                f"{self.path}: holds a run already; call latest(like) first to continue it"
+            )
+
+
+def keep_also_as(current: Path, previous: Path) -> None:
+    """Give a file a second name, so that it is under the first one at every moment."""
+    link = previous.with_name(f".{previous.name}.link.part")
+    try:
+        link.unlink(missing_ok=True)
+        os.link(current, link)
+        os.replace(link, previous)
+    except OSError:
+        # No such links on this file system. For a moment only the previous name will be there.
+        os.replace(current, previous)
+    finally:
+        # Renaming does nothing where both names belong to one file already.
+        with suppress(OSError):
+            link.unlink()
+
+
+def remove_leftovers(path: Path) -> None:
+    """Delete what a killed process had not finished writing; only while the folder is locked."""
+    leftovers = [path / NEXT]
+    for name in (SETTINGS, NEXT, PREVIOUS):
+        leftovers += path.glob(f".{name}.*.part")
+    for leftover in leftovers:
+        leftover.unlink(missing_ok=True)
+
+
+def needed(settings: Path) -> None:
+    """Raise an error if there are checkpoints whose settings are unknown."""
+    if not settings.exists():
+        raise StorageError(
+            f"{settings.parent}: has a checkpoint but no {settings.name}, so that nobody knows "
+            "what it belongs to; choose another folder, or restore the file"
+        )

@@ -1,0 +1,103 @@
+"""The settings of a run: written once, and compared when the run is continued."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import ArgumentError, StorageError
+from tacit.runs import versions
+from tacit.runs.array_file import plain
+from tacit.runs.atomic_write import atomic_write
+
+ABSENT = "absent"
+
+
+def keep_settings(path: Path, settings: dict[str, Any], label: str) -> list[str]:
+    """Write the settings to `path`, or make sure that those in it are the same.
+
+    Other versions of libraries are allowed; the file then lists them under `continued_with`, and
+    the sentence that this gives back says which they are.
+    """
+    wanted = {"label": label, "settings": as_json(settings)}
+    now = versions.installed()
+    if not path.exists():
+        write_json(path, {**wanted, "versions": now, "continued_with": []})
+        return []
+    found = read_settings(path)
+    differing = differences({"label": found["label"]}, {"label": label})
+    differing += differences(found["settings"], wanted["settings"])
+    if differing:
+        raise StorageError(
+            f"{path.parent}: holds a run with other settings: {'; '.join(differing)}; "
+            "choose another folder, or the same settings to continue that run"
+        )
+    used = [found["versions"], *found["continued_with"]]
+    changed = differences(used[-1], now)
+    if not changed:
+        return []
+    write_json(path, {**found, "continued_with": [*found["continued_with"], now]})
+    return [
+        f"{path.parent}: continued with other versions than before, so perhaps not bit for bit: "
+        + "; ".join(changed)
+    ]
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """What `keep_settings` wrote: `label`, `settings`, `versions` and `continued_with`."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        for field, kind in (
+            ("label", str),
+            ("settings", dict),
+            ("versions", dict),
+            ("continued_with", list),
+        ):
+            if not isinstance(found[field], kind):
+                raise ValueError(f"{field} is not a {kind.__name__}")
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise StorageError(
+            f"{path}: cannot be read, or is not what tacit wrote ({type(error).__name__}: {error})"
+        ) from None
+    return found
+
+
+def differences(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    """`field: old there, new here` for each field that differs, also inside nested settings."""
+    old, new = flat(there), flat(here)
+    return [
+        f"{name}: {text(old, name)} there, {text(new, name)} here"
+        for name in {**old, **new}
+        if text(old, name) != text(new, name) and old.get(name, old) != new.get(name, new)
+    ]
+
+
+def flat(nested: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one dictionary with dotted names."""
+    result: dict[str, Any] = {}
+    for name, value in nested.items():
+        if isinstance(value, dict) and value:
+            result |= flat(value, f"{prefix}{name}.")
+        else:
+            result[f"{prefix}{name}"] = value
+    return result
+
+
+def text(fields: dict[str, Any], name: str) -> str:
+    """A value as it stands in the file; NaN equals NaN in this form."""
+    return json.dumps(fields[name], ensure_ascii=False) if name in fields else ABSENT
+
+
+def as_json(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings as they will be read back, or an error that names the field that cannot be."""
+    for name, value in settings.items():
+        try:
+            json.dumps(value, default=plain)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"the setting {name} cannot be written: {error}") from None
+    return json.loads(json.dumps(settings, default=plain))
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write an indented JSON file, whole or not at all."""
+    with atomic_write(path) as part:
+        part.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

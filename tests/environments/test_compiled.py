@@ -1,0 +1,346 @@
+"""Pure-JAX tasks: the arrays of a tabular task, obeyed inside and outside of compiled loops."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from scipy import stats
+
+from tacit.environments.compiled import (
+    CompiledStep,
+    CompiledWorlds,
+    advance_world,
+    autoreset,
+    start_world,
+    world_keys,
+)
+from tacit.environments.compiled_environment import CompiledEnvironment
+from tacit.environments.lab_tasks import chain, grid_world
+from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular_compiled import TabularState, simulated, tabular_compiled
+from tacit.environments.tabular_environment import EpisodeError
+from tacit.errors import ArgumentError, TaskError
+from tacit.precision import double_precision
+
+
+def random_task(horizon=6):
+    random = np.random.default_rng(0)
+    transitions = random.dirichlet(np.full(4, 0.5), (4, 3))
+    transitions[0, 0] = [0.0, 0.5, 0.5, 0.0]
+    return TabularTask(
+        transitions,
+        rewards=random.normal(size=(4, 3)),
+        costs=random.integers(0, 2, (4, 3)) * 0.5,
+        initial=[0.2, 0.0, 0.8, 0.0],
+        horizon=horizon,
+        name="random",
+    )
+
+
+class DriftState(NamedTuple):
+    place: Any
+    steps: Any
+    key: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """A point that drifts: continuous, ends when far out, two costs, a random key in its state."""
+
+    worst: float = 3.0
+    name: str = "Drift"
+    horizon: int | None = 5
+    constraints: tuple[str, ...] = ("left", "fast")
+    number_of_costs: int = 2
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    action_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+
+    def reset(self, key):
+        key, now = jax.random.split(key)
+        state = DriftState(jax.random.normal(now, (2,), jnp.float32), jnp.int32(0), key)
+        return state, state.place
+
+    def step(self, state, action, key):
+        place = state.place + action + 0.5 * jax.random.normal(key, (2,), jnp.float32)
+        arrived = DriftState(place, state.steps + jnp.int32(1), state.key)
+        costs = jnp.array([place[0] < 0, jnp.abs(action).max() > 0.5]).astype(jnp.float32)
+        return CompiledStep(
+            arrived,
+            jnp.sqrt(place) if self.worst == 0 else place,
+            place.sum(),
+            costs,
+            jnp.abs(place).max() > self.worst,
+            arrived.steps >= 5,
+        )
+
+
+def run(worlds, steps, random):
+    """The steps of random actions."""
+    events = []
+    for _ in range(steps):
+        if isinstance(worlds.action_space, gymnasium.spaces.Discrete):
+            actions = random.integers(worlds.action_space.n, size=worlds.number)
+        else:
+            actions = random.normal(size=(worlds.number, 2)).astype(np.float32)
+        events.append((actions, worlds.step(actions)))
+    return events
+
+
+def assert_same(first, second):
+    for (actions, step), (other_actions, other) in zip(first, second, strict=True):
+        np.testing.assert_array_equal(actions, other_actions)
+        for field, other_field in zip(step, other, strict=True):
+            np.testing.assert_array_equal(field, other_field)
+
+
+def test_next_states_are_as_frequent_as_the_transitions_say():
+    task = random_task()
+    compiled = tabular_compiled(task)
+    keys = jax.random.split(jax.random.key(0), 20_000)
+
+    @jax.jit
+    def counts(place, action):
+        state = TabularState(place, jnp.int32(0))
+        moved = jax.vmap(lambda key: compiled.step(state, action, key).state.place)(keys)
+        return jnp.bincount(moved, length=4)
+
+    for place in range(4):
+        for action in range(3):
+            expected = task.transitions[place, action]
+            found = np.array(counts(jnp.int32(place), jnp.int32(action)))
+            possible = expected > 0
+            assert found[~possible].sum() == 0
+            chance = stats.chisquare(found[possible], expected[possible] * len(keys)).pvalue
+            assert chance > 1e-4
+    starts = np.bincount(jax.vmap(compiled.reset)(keys)[0].place, minlength=4)
+    np.testing.assert_allclose(starts / len(keys), task.initial, atol=0.01)
+
+
+@pytest.mark.parametrize("task", [random_task(), chain(), grid_world("rooms")])
+def test_a_step_pays_and_costs_what_the_state_it_was_taken_in_says(task):
+    worlds = simulated(task).worlds(20)
+    before = worlds.reset(0)
+    steps = 0
+    for actions, step in run(worlds, 2 * task.horizon + 1, np.random.default_rng(0)):
+        places = before[:, :-1].argmax(axis=1)
+        arrived = step.arrived[:, :-1].argmax(axis=1)
+        np.testing.assert_array_equal(before[:, :-1].sum(axis=1), 1)
+        np.testing.assert_array_equal(step.rewards, task.rewards[places, actions].astype("f4"))
+        np.testing.assert_array_equal(step.costs[:, 0], task.costs[places, actions].astype("f4"))
+        assert (task.transitions[places, actions, arrived] > 0).all()
+        np.testing.assert_array_equal(before[:, -1], np.float32(steps) / np.float32(task.horizon))
+        steps = (steps + 1) % task.horizon
+        assert (step.truncated == (steps == 0)).all()
+        assert not step.terminated.any()
+        if steps:
+            np.testing.assert_array_equal(step.observations, step.arrived)
+        else:
+            np.testing.assert_array_equal(step.arrived[:, -1], 1)
+            starts = step.observations[:, :-1].argmax(axis=1)
+            assert (task.initial[starts] > 0).all()
+        before = step.observations
+
+
+def test_rounding_selects_no_impossible_state():
+    """0.1 ten times is not one in floating point; the eleventh state stays out of reach."""
+    transitions = np.tile(np.append(np.full(10, 0.1), 0.0), (11, 1, 1))
+    compiled = tabular_compiled(
+        TabularTask(transitions, np.zeros(11), np.zeros(11), transitions[0, 0], horizon=1)
+    )
+    cumulative = np.array(compiled.cumulative)
+    assert (cumulative[..., 9] == 1).all()
+    largest = np.nextafter(np.float32(1), np.float32(0))
+    assert (cumulative <= largest).sum(axis=-1).max() == 9
+
+
+@pytest.mark.parametrize("task", [tabular_compiled(random_task()), Drift()], ids=["table", "drift"])
+def test_a_thousand_worlds_equal_one_by_one(task):
+    steps, number, some = 12, 1000, (0, 1, 517, 999)
+    many = CompiledWorlds(task, number)
+    starts = many.reset(3)
+    events = run(many, steps, np.random.default_rng(1))
+    single = CompiledWorlds(task, 1)
+    for world in some:
+        np.testing.assert_array_equal(single.reset(3 + world)[0], starts[world])
+        for actions, step in events:
+            alone = single.step(actions[world : world + 1])
+            for field, alone_field in zip(step, alone, strict=True):
+                np.testing.assert_array_equal(field[world], alone_field[0])
+    assert sum(step.truncated.sum() for _, step in events) > 0
+    if isinstance(task, Drift):
+        assert sum(step.terminated.sum() for _, step in events) > 0
+
+
+@pytest.mark.parametrize("task", [tabular_compiled(random_task()), Drift()], ids=["table", "drift"])
+def test_the_gymnasium_environment_equals_one_world(task):
+    worlds, environment = CompiledWorlds(task, 1), CompiledEnvironment(task)
+    before, _ = environment.reset(seed=9)
+    np.testing.assert_array_equal(worlds.reset(9)[0], before)
+    for actions, step in run(worlds, 20, np.random.default_rng(2)):
+        arrived, reward, terminated, truncated, info = environment.step(actions[0])
+        np.testing.assert_array_equal(step.arrived[0], arrived)
+        assert (step.rewards[0], step.terminated[0], step.truncated[0]) == (
+            reward,
+            terminated,
+            truncated,
+        )
+        np.testing.assert_array_equal(step.costs[0], info["cost"])
+        before = environment.reset()[0] if terminated or truncated else arrived
+        np.testing.assert_array_equal(step.observations[0], before)
+
+
+def test_a_compiled_loop_gives_the_numbers_of_the_worlds():
+    task = Drift()
+    worlds = CompiledWorlds(task, 3)
+    worlds.reset(0)
+    events = run(worlds, 10, np.random.default_rng(0))
+    actions = np.clip([actions for actions, _ in events], -1, 1)
+
+    @jax.jit
+    @jax.vmap
+    def whole_loop(key, actions):
+        def body(standing, action):
+            return advance_world(task, standing, action)
+
+        return jax.lax.scan(body, start_world(task, key), actions)[1]
+
+    continued = whole_loop(world_keys(0, 3), actions.swapaxes(0, 1))
+    np.testing.assert_allclose(
+        continued.arrived.swapaxes(0, 1), [step.arrived for _, step in events], rtol=1e-5
+    )
+
+
+def test_autoreset_begins_the_next_episode_only_where_one_ended():
+    task = Drift()
+    key, step_key = jax.random.split(jax.random.key(0))
+    state, _ = task.reset(key)
+    still = autoreset(task)(state, jnp.zeros(2), step_key)
+    np.testing.assert_array_equal(still.observation, still.arrived)
+    assert still.state.steps == 1
+    over = autoreset(task)(state._replace(steps=jnp.int32(4)), jnp.zeros(2), step_key)
+    assert over.truncated
+    assert over.state.steps == 0
+    np.testing.assert_array_equal(over.arrived, still.arrived)
+    np.testing.assert_array_equal(over.observation, task.reset(jax.random.split(step_key)[1])[1])
+
+
+@pytest.mark.parametrize("task", [tabular_compiled(random_task()), Drift()], ids=["table", "drift"])
+def test_restored_worlds_go_on_bit_for_bit(task):
+    worlds = CompiledWorlds(task, 5)
+    assert worlds.resumable
+    worlds.reset(1)
+    last = run(worlds, 4, np.random.default_rng(0))[-1][1]
+    kept = worlds.state()
+    assert all(array.dtype.kind in "fiub" for array in kept.values())
+    then = run(worlds, 20, np.random.default_rng(1))
+    fresh = CompiledWorlds(task, 5)
+    np.testing.assert_array_equal(fresh.restore(kept), last.observations)
+    assert_same(run(fresh, 20, np.random.default_rng(1)), then)
+    worlds.restore(kept)
+    assert_same(run(worlds, 20, np.random.default_rng(1)), then)
+
+
+def test_the_precision_setting_of_jax_changes_nothing():
+    def numbers():
+        worlds = simulated(random_task()).worlds(4)
+        worlds.reset(0)
+        events = run(worlds, 15, np.random.default_rng(0))
+        return events, worlds.state()
+
+    single, state = numbers()
+    with double_precision(True):
+        double, other = numbers()
+    assert_same(single, double)
+    assert {k: v.dtype for k, v in state.items()} == {k: v.dtype for k, v in other.items()}
+
+
+def test_seeds_beyond_32_bits_are_seeds_of_their_own():
+    assert (world_keys(5, 2) == jax.random.split(jax.random.key(0), 2)).sum() == 0
+    assert world_keys(5, 2)[1] == jax.random.key(6)
+    assert world_keys(2**32 + 5, 1)[0] != jax.random.key(5)
+    with pytest.raises(ArgumentError, match="below"):
+        world_keys(2**64 - 1, 2)
+
+
+def test_what_the_worlds_return_may_be_written_to():
+    worlds = simulated(random_task()).worlds(2)
+    worlds.reset(0)[:] = 0
+    for field in worlds.step(np.zeros(2, int)):
+        field[:] = 0
+    assert worlds.state()["observations"].any()
+
+
+def test_a_simulated_task_is_described():
+    task = simulated(grid_world("rooms"))
+    states = grid_world("rooms").number_of_states
+    assert task.observation_space.shape == (states + 1,)
+    assert task.action_space == gymnasium.spaces.Discrete(grid_world("rooms").number_of_actions)
+    assert (task.horizon, task.constraints) == (grid_world("rooms").horizon, ("cost",))
+    worlds = task.worlds(2, threads=1)
+    assert worlds.number_of_costs == 1
+    assert all(worlds.observation_space.contains(row) for row in worlds.reset(0))
+
+
+def test_its_environment_obeys_gymnasium_and_draws_pictures():
+    task = simulated(random_task())
+    check_env(task.environment(render_mode="rgb_array"), skip_render_check=True)
+    environment = task.environment(render_mode="rgb_array")
+    with pytest.raises(EpisodeError, match="nothing to draw"):
+        environment.render()
+    with pytest.raises(EpisodeError, match=r"reset\(\)"):
+        environment.step(0)
+    environment.reset(seed=0)
+    for _ in range(6):
+        environment.step(1)
+    assert environment.render().ndim == 3
+    with pytest.raises(EpisodeError, match=r"reset\(\)"):
+        environment.step(0)
+    environment.reset()
+    given_up, _ = environment.reset()
+    assert environment.observation_space.contains(given_up)
+    assert task.environment().reset()[0].shape == (5,)
+    assert task.environment().render() is None
+    with pytest.raises(ArgumentError, match="render_mode"):
+        task.environment(render_mode="human")
+
+
+def test_calls_that_cannot_work_are_explained():
+    task = simulated(random_task())
+    worlds = task.worlds(2)
+    for call in (lambda: worlds.step(np.zeros(2, int)), worlds.state):
+        with pytest.raises(EpisodeError, match="reset"):
+            call()
+    worlds.reset(0)
+    with pytest.raises(ArgumentError, match="world 1 is 3"):
+        worlds.step(np.array([0, 3]))
+    with pytest.raises(ArgumentError, match="seed"):
+        worlds.reset(-1)
+    with pytest.raises(ArgumentError, match="number of worlds"):
+        task.worlds(0)
+    state = worlds.state()
+    with pytest.raises(ArgumentError, match=r"state\.place in this state.*\[2\].*\[3\]"):
+        task.worlds(3).restore({**task_state(task, 3), "state.place": state["state.place"]})
+    with pytest.raises(ArgumentError, match="holds"):
+        worlds.restore({"keys": state["keys"]})
+    worlds.close()
+    with pytest.raises(EpisodeError, match="reset"):
+        worlds.step(np.zeros(2, int))
+
+
+def task_state(task, number):
+    worlds = task.worlds(number)
+    worlds.reset(0)
+    return worlds.state()
+
+
+def test_a_task_that_returns_nan_is_named():
+    worlds = CompiledWorlds(Drift(worst=0), 50)
+    worlds.reset(0)
+    with pytest.raises(TaskError, match=r"world \d+ of Drift returned the observation .*nan"):
+        worlds.step(np.zeros((50, 2)))
+    assert worlds.reset(1).shape == (50, 2)
