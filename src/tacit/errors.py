@@ -25,4 +25,4 @@ class StorageError(TacitError, OSError):
 
 
 class DivergenceError(TacitError, ArithmeticError):
-    """Training ran into numbers that are not finite; the message names the quantity and the step."""
+    """Training ran into numbers that are not finite; the message names quantity and step."""

@@ -20,7 +20,7 @@ from tacit.environments.compiled import (
     world_keys,
 )
 from tacit.environments.compiled_environment import CompiledEnvironment
-from tacit.environments.lab_tasks import chain, grid_world
+from tacit.environments.lab_tasks import grid_world
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_compiled import TabularState, simulated, tabular_compiled
 from tacit.environments.tabular_environment import EpisodeError
@@ -50,9 +50,11 @@ class DriftState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """A point that drifts: continuous, ends when far out, two costs, a random key in its state."""
+    """A point that drifts: continuous, ends when far out, two costs, a random key in its state.
 
-    worst: float = 3.0
+    It is broken in one place: standing still on purpose gives NaN.
+    """
+
     name: str = "Drift"
     horizon: int | None = 5
     constraints: tuple[str, ...] = ("left", "fast")
@@ -71,12 +73,19 @@ class Drift:
         costs = jnp.array([place[0] < 0, jnp.abs(action).max() > 0.5]).astype(jnp.float32)
         return CompiledStep(
             arrived,
-            jnp.sqrt(place) if self.worst == 0 else place,
+            jnp.where((action == 0).all(), jnp.nan, place),
             place.sum(),
             costs,
-            jnp.abs(place).max() > self.worst,
+            jnp.abs(place).max() > 3,
             arrived.steps >= 5,
         )
+
+
+# Programs are compiled for a task and a number of worlds: the tests share what they can.
+RANDOM, ROOMS = random_task(), grid_world("rooms")
+SIMULATED, SIMULATED_ROOMS = simulated(RANDOM), simulated(ROOMS)
+TABLE, DRIFT = SIMULATED.worlds(1).task, Drift()
+both = pytest.mark.parametrize("task", [TABLE, DRIFT], ids=["table", "drift"])
 
 
 def run(worlds, steps, random):
@@ -91,6 +100,14 @@ def run(worlds, steps, random):
     return events
 
 
+def assert_equal(task, numbers, others):
+    """XLA may round floats differently in programs of different shape; tables do not compute."""
+    if task is DRIFT:
+        np.testing.assert_allclose(numbers, others, rtol=1e-4, atol=1e-5)
+    else:
+        np.testing.assert_array_equal(numbers, others)
+
+
 def assert_same(first, second):
     for (actions, step), (other_actions, other) in zip(first, second, strict=True):
         np.testing.assert_array_equal(actions, other_actions)
@@ -99,8 +116,7 @@ def assert_same(first, second):
 
 
 def test_next_states_are_as_frequent_as_the_transitions_say():
-    task = random_task()
-    compiled = tabular_compiled(task)
+    task, compiled = RANDOM, TABLE
     keys = jax.random.split(jax.random.key(0), 20_000)
 
     @jax.jit
@@ -121,22 +137,24 @@ def test_next_states_are_as_frequent_as_the_transitions_say():
     np.testing.assert_allclose(starts / len(keys), task.initial, atol=0.01)
 
 
-@pytest.mark.parametrize("task", [random_task(), chain(), grid_world("rooms")])
-def test_a_step_pays_and_costs_what_the_state_it_was_taken_in_says(task):
-    worlds = simulated(task).worlds(20)
+@pytest.mark.parametrize(
+    ("task", "stepped"), [(RANDOM, SIMULATED), (ROOMS, SIMULATED_ROOMS)], ids=["random", "rooms"]
+)
+def test_a_step_pays_and_costs_what_the_state_it_was_taken_in_says(task, stepped):
+    worlds = stepped.worlds(4)
     before = worlds.reset(0)
     steps = 0
-    for actions, step in run(worlds, 2 * task.horizon + 1, np.random.default_rng(0)):
+    for actions, step in run(worlds, 5 * task.horizon + 1, np.random.default_rng(0)):
         places = before[:, :-1].argmax(axis=1)
         arrived = step.arrived[:, :-1].argmax(axis=1)
         np.testing.assert_array_equal(before[:, :-1].sum(axis=1), 1)
         np.testing.assert_array_equal(step.rewards, task.rewards[places, actions].astype("f4"))
         np.testing.assert_array_equal(step.costs[:, 0], task.costs[places, actions].astype("f4"))
         assert (task.transitions[places, actions, arrived] > 0).all()
-        np.testing.assert_array_equal(before[:, -1], np.float32(steps) / np.float32(task.horizon))
+        np.testing.assert_array_equal(before[:, -1], np.float32(steps / task.horizon))
         steps = (steps + 1) % task.horizon
-        assert (step.truncated == (steps == 0)).all()
-        assert not step.terminated.any()
+        assert (step.terminated == (steps == 0)).all()
+        assert not step.truncated.any()
         if steps:
             np.testing.assert_array_equal(step.observations, step.arrived)
         else:
@@ -158,7 +176,7 @@ def test_rounding_selects_no_impossible_state():
     assert (cumulative <= largest).sum(axis=-1).max() == 9
 
 
-@pytest.mark.parametrize("task", [tabular_compiled(random_task()), Drift()], ids=["table", "drift"])
+@both
 def test_a_thousand_worlds_equal_one_by_one(task):
     steps, number, some = 12, 1000, (0, 1, 517, 999)
     many = CompiledWorlds(task, number)
@@ -166,40 +184,37 @@ def test_a_thousand_worlds_equal_one_by_one(task):
     events = run(many, steps, np.random.default_rng(1))
     single = CompiledWorlds(task, 1)
     for world in some:
-        np.testing.assert_array_equal(single.reset(3 + world)[0], starts[world])
+        assert_equal(task, single.reset(3 + world)[0], starts[world])
         for actions, step in events:
             alone = single.step(actions[world : world + 1])
             for field, alone_field in zip(step, alone, strict=True):
-                np.testing.assert_array_equal(field[world], alone_field[0])
-    assert sum(step.truncated.sum() for _, step in events) > 0
+                assert_equal(task, field[world], alone_field[0])
+    assert sum(step.terminated.sum() for _, step in events) > 0
     if isinstance(task, Drift):
-        assert sum(step.terminated.sum() for _, step in events) > 0
+        assert sum(step.truncated.sum() for _, step in events) > 0
 
 
-@pytest.mark.parametrize("task", [tabular_compiled(random_task()), Drift()], ids=["table", "drift"])
+@both
 def test_the_gymnasium_environment_equals_one_world(task):
     worlds, environment = CompiledWorlds(task, 1), CompiledEnvironment(task)
     before, _ = environment.reset(seed=9)
-    np.testing.assert_array_equal(worlds.reset(9)[0], before)
+    assert_equal(task, worlds.reset(9)[0], before)
     for actions, step in run(worlds, 20, np.random.default_rng(2)):
         arrived, reward, terminated, truncated, info = environment.step(actions[0])
-        np.testing.assert_array_equal(step.arrived[0], arrived)
-        assert (step.rewards[0], step.terminated[0], step.truncated[0]) == (
-            reward,
-            terminated,
-            truncated,
-        )
-        np.testing.assert_array_equal(step.costs[0], info["cost"])
+        assert_equal(task, step.arrived[0], arrived)
+        assert_equal(task, step.rewards[0], reward)
+        assert_equal(task, step.costs[0], info["cost"])
+        assert (step.terminated[0], step.truncated[0]) == (terminated, truncated)
         before = environment.reset()[0] if terminated or truncated else arrived
-        np.testing.assert_array_equal(step.observations[0], before)
+        assert_equal(task, step.observations[0], before)
 
 
 def test_a_compiled_loop_gives_the_numbers_of_the_worlds():
-    task = Drift()
-    worlds = CompiledWorlds(task, 3)
+    task = TABLE
+    worlds = CompiledWorlds(task, 4)
     worlds.reset(0)
     events = run(worlds, 10, np.random.default_rng(0))
-    actions = np.clip([actions for actions, _ in events], -1, 1)
+    actions = np.array([actions for actions, _ in events])
 
     @jax.jit
     @jax.vmap
@@ -209,36 +224,35 @@ def test_a_compiled_loop_gives_the_numbers_of_the_worlds():
 
         return jax.lax.scan(body, start_world(task, key), actions)[1]
 
-    continued = whole_loop(world_keys(0, 3), actions.swapaxes(0, 1))
-    np.testing.assert_allclose(
-        continued.arrived.swapaxes(0, 1), [step.arrived for _, step in events], rtol=1e-5
-    )
+    continued = whole_loop(world_keys(0, 4), actions.swapaxes(0, 1))
+    arrived = [step.arrived for _, step in events]
+    np.testing.assert_array_equal(continued.arrived.swapaxes(0, 1), arrived)
 
 
 def test_autoreset_begins_the_next_episode_only_where_one_ended():
-    task = Drift()
+    task = DRIFT
     key, step_key = jax.random.split(jax.random.key(0))
     state, _ = task.reset(key)
-    still = autoreset(task)(state, jnp.zeros(2), step_key)
+    still = autoreset(task)(state, jnp.full(2, 0.1), step_key)
     np.testing.assert_array_equal(still.observation, still.arrived)
     assert still.state.steps == 1
-    over = autoreset(task)(state._replace(steps=jnp.int32(4)), jnp.zeros(2), step_key)
+    over = autoreset(task)(state._replace(steps=jnp.int32(4)), jnp.full(2, 0.1), step_key)
     assert over.truncated
     assert over.state.steps == 0
     np.testing.assert_array_equal(over.arrived, still.arrived)
     np.testing.assert_array_equal(over.observation, task.reset(jax.random.split(step_key)[1])[1])
 
 
-@pytest.mark.parametrize("task", [tabular_compiled(random_task()), Drift()], ids=["table", "drift"])
+@both
 def test_restored_worlds_go_on_bit_for_bit(task):
-    worlds = CompiledWorlds(task, 5)
+    worlds = CompiledWorlds(task, 4)
     assert worlds.resumable
     worlds.reset(1)
     last = run(worlds, 4, np.random.default_rng(0))[-1][1]
     kept = worlds.state()
     assert all(array.dtype.kind in "fiub" for array in kept.values())
     then = run(worlds, 20, np.random.default_rng(1))
-    fresh = CompiledWorlds(task, 5)
+    fresh = CompiledWorlds(task, 4)
     np.testing.assert_array_equal(fresh.restore(kept), last.observations)
     assert_same(run(fresh, 20, np.random.default_rng(1)), then)
     worlds.restore(kept)
@@ -247,7 +261,7 @@ def test_restored_worlds_go_on_bit_for_bit(task):
 
 def test_the_precision_setting_of_jax_changes_nothing():
     def numbers():
-        worlds = simulated(random_task()).worlds(4)
+        worlds = SIMULATED.worlds(4)
         worlds.reset(0)
         events = run(worlds, 15, np.random.default_rng(0))
         return events, worlds.state()
@@ -268,26 +282,26 @@ def test_seeds_beyond_32_bits_are_seeds_of_their_own():
 
 
 def test_what_the_worlds_return_may_be_written_to():
-    worlds = simulated(random_task()).worlds(2)
+    worlds = SIMULATED.worlds(4)
     worlds.reset(0)[:] = 0
-    for field in worlds.step(np.zeros(2, int)):
+    for field in worlds.step(np.zeros(4, int)):
         field[:] = 0
     assert worlds.state()["observations"].any()
 
 
 def test_a_simulated_task_is_described():
-    task = simulated(grid_world("rooms"))
-    states = grid_world("rooms").number_of_states
+    task = SIMULATED_ROOMS
+    states = ROOMS.number_of_states
     assert task.observation_space.shape == (states + 1,)
-    assert task.action_space == gymnasium.spaces.Discrete(grid_world("rooms").number_of_actions)
-    assert (task.horizon, task.constraints) == (grid_world("rooms").horizon, ("cost",))
-    worlds = task.worlds(2, threads=1)
+    assert task.action_space == gymnasium.spaces.Discrete(ROOMS.number_of_actions)
+    assert (task.horizon, task.constraints) == (ROOMS.horizon, ("cost",))
+    worlds = task.worlds(4, threads=1)
     assert worlds.number_of_costs == 1
     assert all(worlds.observation_space.contains(row) for row in worlds.reset(0))
 
 
 def test_its_environment_obeys_gymnasium_and_draws_pictures():
-    task = simulated(random_task())
+    task = SIMULATED
     check_env(task.environment(render_mode="rgb_array"), skip_render_check=True)
     environment = task.environment(render_mode="rgb_array")
     with pytest.raises(EpisodeError, match="nothing to draw"):
@@ -310,37 +324,32 @@ def test_its_environment_obeys_gymnasium_and_draws_pictures():
 
 
 def test_calls_that_cannot_work_are_explained():
-    task = simulated(random_task())
-    worlds = task.worlds(2)
-    for call in (lambda: worlds.step(np.zeros(2, int)), worlds.state):
+    worlds = SIMULATED.worlds(4)
+    nothing = np.zeros(4, int)
+    for call in (lambda: worlds.step(nothing), worlds.state):
         with pytest.raises(EpisodeError, match="reset"):
             call()
     worlds.reset(0)
     with pytest.raises(ArgumentError, match="world 1 is 3"):
-        worlds.step(np.array([0, 3]))
+        worlds.step(np.array([0, 3, 0, 0]))
     with pytest.raises(ArgumentError, match="seed"):
         worlds.reset(-1)
     with pytest.raises(ArgumentError, match="number of worlds"):
-        task.worlds(0)
+        SIMULATED.worlds(0)
     state = worlds.state()
-    with pytest.raises(ArgumentError, match=r"state\.place in this state.*\[2\].*\[3\]"):
-        task.worlds(3).restore({**task_state(task, 3), "state.place": state["state.place"]})
+    for wrong in (state["state.place"][:2], state["state.place"].astype(float)):
+        with pytest.raises(ArgumentError, match=r"state\.place in this state.*not int32.*\[4\]"):
+            worlds.restore({**state, "state.place": wrong})
     with pytest.raises(ArgumentError, match="holds"):
         worlds.restore({"keys": state["keys"]})
     worlds.close()
     with pytest.raises(EpisodeError, match="reset"):
-        worlds.step(np.zeros(2, int))
-
-
-def task_state(task, number):
-    worlds = task.worlds(number)
-    worlds.reset(0)
-    return worlds.state()
+        worlds.step(nothing)
 
 
 def test_a_task_that_returns_nan_is_named():
-    worlds = CompiledWorlds(Drift(worst=0), 50)
+    worlds = CompiledWorlds(DRIFT, 4)
     worlds.reset(0)
-    with pytest.raises(TaskError, match=r"world \d+ of Drift returned the observation .*nan"):
-        worlds.step(np.zeros((50, 2)))
-    assert worlds.reset(1).shape == (50, 2)
+    with pytest.raises(TaskError, match=r"world 2 of Drift returned the observation .*nan"):
+        worlds.step(np.array([[1, 1], [1, 1], [0, 0], [1, 1]]))
+    assert worlds.step(np.ones((4, 2))).arrived.shape == (4, 2)

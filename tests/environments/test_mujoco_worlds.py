@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from tacit.environments.mujoco_draws import STEPS_OF_A_BLOCK
+from tacit.environments.mujoco_log import SILENCE
 from tacit.environments.mujoco_models import FOLDER, load_model
 from tacit.environments.mujoco_worlds import MujocoWorlds
 from tacit.environments.registry import MUJOCO_TASKS, make_rules
@@ -27,6 +28,15 @@ SECONDS = {
     "BlockedWalker": 0.008,
     "BlockedSwimmer": 0.04,
 }
+
+
+@pytest.fixture
+def stock_model():
+    def load(file):
+        with SILENCE:  # about a deprecated attribute
+            return mujoco.MjModel.from_xml_path(str(FOLDER / file))
+
+    return load
 
 
 def make_worlds(name, number=3, threads=1, **options):
@@ -70,13 +80,9 @@ def has_fallen(name, qpos):
 
 @pytest.mark.parametrize("variant", ["paper", "benchmark"])
 @every_task
-def test_rewards_costs_and_ends_are_those_of_the_reference(name, variant):
+def test_rewards_costs_and_ends_are_those_of_the_reference(name, variant, stock_model):
     worlds = make_worlds(name, noise_std=0.0, variant=variant, limit=0.01, horizon=40)
-    model = mujoco.MjModel.from_xml_string(
-        (FOLDER / worlds.rules.model_file).read_text().replace(' settotalmass="14"', "")
-    )
-    model.body_mass[:], model.body_inertia[:] = worlds.model.body_mass, worlds.model.body_inertia
-    mujoco.mj_setConst(model, mujoco.MjData(model))
+    model = stock_model(worlds.rules.model_file)
     actions = some_actions(worlds, 60)
     observations = worlds.reset(3)
     for steps, action in enumerate(actions, start=1):
@@ -109,34 +115,30 @@ def test_rewards_costs_and_ends_are_those_of_the_reference(name, variant):
 
 
 @every_task
-def test_without_noise_the_physics_is_gymnasiums_bit_for_bit(name):
-    import gymnasium
-
-    stock_ids = {"half_cheetah": "HalfCheetah", "ant": "Ant", "walker2d": "Walker2d"}
-    stock_ids |= {"swimmer": "Swimmer", "inverted_pendulum": "InvertedPendulum"}
+def test_without_noise_the_physics_is_gymnasiums_bit_for_bit(name, stock_model):
     worlds = make_worlds(name, 2, noise_std=0.0)
-    file = worlds.rules.model_file
-    extra = {} if file == "inverted_pendulum.xml" else {"xml_file": file}
-    stock = gymnasium.make(f"{stock_ids[file.removesuffix('.xml')]}-v5", **extra).unwrapped
-    stock.reset(seed=0)
-    mujoco.mj_resetData(stock.model, stock.data)
+    model = stock_model(worlds.rules.model_file)
     observations = worlds.reset(11)
-    nq, nv = stock.model.nq, stock.model.nv
-    stock.set_state(observations[1, :nq], observations[1, nq : nq + nv])
-    assert stock.frame_skip == worlds.rules.frame_skip
-    np.testing.assert_allclose(stock.dt, SECONDS[name], rtol=1e-12)
+    # What gymnasium.envs.mujoco.MujocoEnv does in reset, set_state and do_simulation.
+    data = mujoco.MjData(model)
+    mujoco.mj_resetData(model, data)
+    data.qpos[:] = observations[1, : model.nq]
+    data.qvel[:] = observations[1, model.nq : model.nq + model.nv]
+    mujoco.mj_forward(model, data)
     for action in some_actions(worlds, 150, scale=1.0):
         step = worlds.advance(action)
-        stock.step(action[1])
-        np.testing.assert_array_equal(step.observations[1, :nq], stock.data.qpos)
-        np.testing.assert_array_equal(step.observations[1, nq : nq + nv], stock.data.qvel)
+        data.ctrl[:] = action[1]
+        mujoco.mj_step(model, data, nstep=worlds.rules.frame_skip)
+        mujoco.mj_rnePostConstraint(model, data)
+        arrived = step.observations[1, : model.nq + model.nv]
+        np.testing.assert_array_equal(arrived, np.concatenate([data.qpos, data.qvel]))
+    np.testing.assert_allclose(data.time, 150 * SECONDS[name])
 
 
 @every_task
-def test_the_model_is_gymnasiums_number_for_number(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # MuJoCo writes a log file about a deprecated attribute
+def test_the_model_is_gymnasiums_number_for_number(name, stock_model):
     file = make_rules(name, {}).model_file
-    ours, stock = load_model(file), mujoco.MjModel.from_xml_path(str(FOLDER / file))
+    ours, stock = load_model(file), stock_model(file)
     for field in dir(stock):
         values = getattr(stock, field)
         if not field.startswith("_") and isinstance(values, np.ndarray):

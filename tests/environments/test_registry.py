@@ -8,9 +8,10 @@ import pytest
 
 from tacit.environments import registry
 from tacit.environments.lab_tasks import chain, grid_world
-from tacit.environments.registry import TASKS, make, register_environments
+from tacit.environments.registry import TABULAR_TASKS, TASKS, make, register_environments
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_environment import TabularEnvironment
+from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TaskError
 
 
@@ -27,7 +28,7 @@ def test_names_match_in_any_case(name):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_name_makes_a_task_without_options(name):
-    assert isinstance(make(name), TabularTask)
+    assert isinstance(make(name), TabularTask if name in TABULAR_TASKS else SimulatedTask)
 
 
 def test_options_reach_the_task():
@@ -42,7 +43,14 @@ def test_a_map_may_be_drawn_with_a_tuple_or_a_list():
 
 
 @pytest.mark.parametrize(
-    ("name", "nearest"), [("Chian", "Chain"), ("grid_world", "GridWorld"), ("chains", "Chain")]
+    ("name", "nearest"),
+    [
+        ("Chian", "Chain"),
+        ("grid_world", "GridWorld"),
+        ("chains", "Chain"),
+        ("BlockedAnts", "BlockedAnt"),
+        ("tacit/BlockedWalk-v0", "BlockedWalker"),
+    ],
 )
 def test_an_unknown_name_is_answered_with_all_names_and_the_nearest(name, nearest):
     with pytest.raises(TaskError) as caught:
@@ -55,7 +63,7 @@ def test_an_unknown_name_is_answered_with_all_names_and_the_nearest(name, neares
 
 @pytest.mark.parametrize("name", ["half-plane", "", 3, None])
 def test_a_name_like_no_other_gets_no_guess(name):
-    with pytest.raises(TaskError, match=r"there are Chain, GridWorld$"):
+    with pytest.raises(TaskError, match=f"there are {', '.join(TASKS)}$"):
         make(name)
 
 
@@ -107,7 +115,7 @@ def test_registering_again_changes_nothing():
         assert gymnasium.registry[f"tacit/{name}-v0"] is spec
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", TABULAR_TASKS)
 def test_gymnasium_makes_every_task_by_its_id(name):
     environment = gymnasium.make(f"tacit/{name}-v0")
     assert isinstance(environment.unwrapped, TabularEnvironment)
@@ -132,6 +140,18 @@ def test_mistakes_through_gymnasium_are_answered_in_words_too():
         gymnasium.make("tacit/GridWorld-v0", layout="labyrinth")
     with pytest.raises(ArgumentError, match="render_mode must be None or 'rgb_array'"):
         TabularEnvironment(chain(), render_mode="human")
+
+
+@pytest.mark.parametrize("kind", ["id", "environment", "function"])
+def test_any_other_gymnasium_environment_becomes_a_task(kind):
+    forms = {
+        "id": "CartPole-v1",
+        "environment": gymnasium.make("CartPole-v1"),
+        "function": lambda: gymnasium.make("CartPole-v1"),
+    }
+    task = make(forms[kind], cost=lambda observation, action, then: float(then[0] < 0))
+    assert isinstance(task, SimulatedTask)
+    assert task.worlds(2).reset(0).shape == (2, 4)
 
 
 def test_a_specification_survives_as_text():

@@ -1,14 +1,23 @@
 """`tacit expert`: train an expert and write its demonstrations."""
 
+import importlib
+import math
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
 from tacit.command_line.data import write
-from tacit.command_line.tables import percent, progress_bar, show_facts
+from tacit.command_line.tables import console, percent, progress_bar, show_facts
 from tacit.command_line.tasks import find_task
-from tacit.control.expert import check_request, collect, train_expert
+from tacit.command_line.training import watched, with_settings
+from tacit.control.expert import Expert, check_request, collect, train_expert
+from tacit.control.presets import preset
+from tacit.demonstrations.trajectories import Trajectories
+from tacit.environments.tabular import TabularTask
+from tacit.environments.task import SimulatedTask
+from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate
 
 
@@ -17,34 +26,107 @@ def expert(
     out: Path,
     number: int = 100,
     seed: int = 1,
+    folder: Path | None = None,
+    policy: str | None = None,
+    threads: int | None = None,
     settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
+    train: tuple[str, ...] = (),
 ) -> None:
     """Train an expert on the true rule and write feasible demonstrations.
 
     Args:
-        task: name of a task (Chain, GridWorld) or an .npz file with your own arrays.
+        task: name of a task (Chain, GridWorld, BlockedHalfCheetah ...), a Gymnasium id whose
+            environment reports info["cost"], or an .npz file with your own arrays.
         out: where to write: a .hdf5 file, or a folder in Minari's layout.
         number: how many feasible episodes to write.
-        seed: of the episodes.
-        settings: options of the task, as in --set layout=rooms reward_scale=3.
+        seed: of training and of the episodes.
+        folder: where the training run is kept; the same command continues it there. By default
+            beside `out`, with the ending .run.
+        policy: module:name of your own policy, to be used instead of training one; a function from
+            observations to actions, or an agent of Stable-Baselines3.
+        threads: for the simulator; all cores by default.
+        settings: options of the task, as in --set noise_std=0.1 variant=benchmark.
+        train: settings of PPO, as in --train steps=2000000 learning_rate=1e-4 multiplier.rate=0.05.
     """
     check_request(number, seed)
     chosen = find_task(task, settings)
-    trained = train_expert(chosen, seed=seed)
+    if isinstance(chosen, TabularTask):
+        if train or policy or folder:
+            raise ArgumentError(
+                f"the expert of {chosen.name} is computed exactly: --train, --policy and --folder "
+                "are for simulated tasks"
+            )
+        trained = train_expert(chosen, seed=seed)
+    elif policy is not None:
+        if train:
+            raise ArgumentError("with --policy nothing is trained: leave --train away")
+        trained = Expert(chosen, named_policy(policy), facts={"policy": policy})
+    else:
+        trained = simulated(chosen, folder or out.with_suffix(".run"), seed, threads, train)
     with progress_bar() as bar:
         job = bar.add_task("collecting", total=number)
         demonstrations = collect(
             trained, number, seed=seed, progress=lambda have: bar.update(job, completed=have)
         )
     write(demonstrations, out)
-    show_facts(
-        f"Expert on {chosen.name}",
-        {
-            "reward per episode": f"{trained.reward:.2f}",
-            "violation before filtering": percent(Estimate.exact(trained.violation)),
-            "price of a violated step": f"{trained.multiplier:.1f}",
-            "feasible episodes written": str(number),
-            "episodes discarded": str(demonstrations.provenance["discarded"]),
-            "file": str(out),
-        },
-    )
+    show_facts(f"Expert on {chosen.name}", {**known(trained), **written(demonstrations, out)})
+
+
+def simulated(
+    task: SimulatedTask, folder: Path, seed: int, threads: int | None, train: tuple[str, ...]
+) -> Expert:
+    """Train on a simulated task, with a progress bar."""
+    ppo = with_settings(preset(task), train)
+    with watched(f"training on {task.name}", ppo) as watch:
+        return train_expert(
+            task,
+            seed=seed,
+            settings=ppo,
+            folder=folder,
+            threads=threads,
+            progress=watch,
+            notice=lambda sentence: console.print(f"note: {sentence}", markup=False),
+        )
+
+
+def named_policy(name: str) -> Any:
+    """What `module:name` stands for, looked for in the present folder too."""
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise ArgumentError(f"--policy takes module:name, as in my_robot:controller, not {name!r}")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ArgumentError(f"--policy {name}: {error}") from error
+    finally:
+        sys.path.pop(0)
+
+
+def known(expert: Expert) -> dict[str, str]:
+    """What is known about the expert, in words."""
+    facts = {}
+    if not math.isnan(expert.reward):
+        facts["reward per episode"] = f"{expert.reward:.2f}"
+    if not math.isnan(expert.feasible_reward):
+        facts["feasible reward per episode"] = f"{expert.feasible_reward:.2f}"
+    if not math.isnan(expert.violation):
+        facts["violation before filtering"] = percent(Estimate.exact(expert.violation))
+    if not math.isnan(expert.multiplier):
+        facts["price of a violated step"] = f"{expert.multiplier:.1f}"
+    if "trained_steps" in expert.facts:
+        facts["trained for"] = f"{expert.facts['trained_steps']:,} steps"
+        facts["training time"] = f"{expert.facts['minutes']:.1f} min"
+        facts["best policy after"] = f"{expert.facts['steps']:,} steps"
+    return facts
+
+
+def written(demonstrations: Trajectories, out: Path) -> dict[str, str]:
+    """What was written, in words."""
+    discarded = demonstrations.provenance["discarded"]
+    return {
+        "feasible episodes written": str(len(demonstrations)),
+        "their reward": f"{demonstrations.returns.mean():.2f}",
+        "episodes discarded": str(discarded),
+        "file": str(out),
+    }

@@ -11,6 +11,7 @@ from tacit.command_line.data import read
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.command_line.tasks import find_task
 from tacit.constraints.belief import Reading
+from tacit.environments.tabular import check_tabular
 from tacit.evaluation.trajectory_calibration import calibration_error
 from tacit.inference.ca_icrl import Objective, Votes
 from tacit.inference.result import Result, load
@@ -43,7 +44,7 @@ def infer(
         out: folder to save the result in.
         settings: options of the task, as in --set layout=rooms reward_scale=3.
     """
-    chosen = find_task(task, settings)
+    chosen = check_tabular(find_task(task, settings))
     demonstrations = read(experts)
     with console.status("learning"):
         result = inference.infer(

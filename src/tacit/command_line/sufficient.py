@@ -8,6 +8,7 @@ import tyro
 from tacit.command_line.data import read
 from tacit.command_line.tables import console, show_facts, show_table
 from tacit.command_line.tasks import find_task
+from tacit.environments.tabular import check_tabular
 from tacit.sufficiency import decision
 
 
@@ -29,7 +30,7 @@ def sufficient(
         seed: of the random subsets.
         settings: options of the task, as in --set layout=rooms reward_scale=3.
     """
-    chosen = find_task(task, settings)
+    chosen = check_tabular(find_task(task, settings))
     demonstrations = read(experts)
     with console.status("learning from nested subsets"):
         answer = decision.sufficient(

@@ -1,12 +1,17 @@
-"""How a task is named on the command line."""
+"""How a task and its options are named on the command line."""
 
 from tacit.environments.registry import make
 from tacit.environments.tabular import TabularTask
+from tacit.environments.task import SimulatedTask
 from tacit.environments.task_file import load_task
 from tacit.errors import TaskError
 
+WORDS = {"true": True, "false": False, "none": None}
 
-def find_task(name: str, settings: tuple[str, ...]) -> TabularTask:
+Value = bool | int | float | str | None
+
+
+def find_task(name: str, settings: tuple[str, ...]) -> TabularTask | SimulatedTask:
     """The task called `name` with options `key=value`, or a file of the user's own arrays."""
     options = dict(parse_setting(setting) for setting in settings)
     if not name.endswith(".npz"):
@@ -16,14 +21,21 @@ def find_task(name: str, settings: tuple[str, ...]) -> TabularTask:
     return load_task(name)
 
 
-def parse_setting(setting: str) -> tuple[str, int | float | str]:
-    """`key=value` with the value as a whole number, a number or text."""
+def parse_setting(setting: str, flag: str = "--set") -> tuple[str, Value]:
+    """`key=value` with the value as true, false, none, a whole number, a number or text."""
     key, equals, text = setting.partition("=")
     if not equals or not key:
-        raise TaskError(f"--set takes key=value, as in --set layout=rooms, not {setting!r}")
+        raise TaskError(f"{flag} takes key=value, as in {flag} noise_std=0.1, not {setting!r}")
+    return key, parse_value(text)
+
+
+def parse_value(text: str) -> Value:
+    """What the text stands for."""
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
     for kind in (int, float):
         try:
-            return key, kind(text)
+            return kind(text)
         except ValueError:
             continue
-    return key, text
+    return text

@@ -35,7 +35,7 @@ class EpisodeLedger:
         ended: Bool[np.ndarray, "T n"],
     ) -> None:
         """Enter a rollout; an episode counts as violated if any true cost in it is above 0."""
-        violated = (costs > 0).any(axis=-1)
+        violated = np.asarray((costs > 0).any(axis=-1))
         finished = [self.ended]
         for reward, violation, end in zip(rewards, violated, ended, strict=True):
             self.running[:, 0] += reward

@@ -1,5 +1,6 @@
 """Experts: as good as they can be under the true rule, and the demonstrations they leave behind."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,19 +32,19 @@ class Expert:
         policy: on a tabular task [H, S, A] action probabilities for every step; on a simulated one
             a function from observations to actions.
         violation: probability that an episode violates the true rule; exact on tabular tasks, over
-            128 fresh episodes on others; None where nobody has looked.
+            128 fresh episodes on others; NaN where nobody has looked, as in all that follow.
         reward: expected reward of an episode, likewise.
-        feasible_reward: the same with violating episodes counted as 0; None on tabular tasks.
+        feasible_reward: the same with violating episodes counted as 0; NaN on tabular tasks.
         multiplier: the price of a violated step at the end of training.
         facts: JSON-able facts about its training: settings, seed, steps.
     """
 
     task: TabularTask | SimulatedTask
     policy: Any
-    violation: float | None = None
-    reward: float | None = None
-    feasible_reward: float | None = None
-    multiplier: float | None = None
+    violation: float = math.nan
+    reward: float = math.nan
+    feasible_reward: float = math.nan
+    multiplier: float = math.nan
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -74,8 +75,14 @@ def train_expert(
     """
     check_seed(seed)
     if isinstance(task, TabularTask):
-        policy, known = tabular_expert.optimal_policy(task)
-        return Expert(task, policy, **known)
+        policy, exact = tabular_expert.optimal_policy(task)
+        return Expert(
+            task,
+            policy,
+            violation=exact["violation"],
+            reward=exact["reward"],
+            multiplier=exact["multiplier"],
+        )
     trainer = simulated_expert.train(
         task,
         settings or preset(task),
@@ -88,7 +95,15 @@ def train_expert(
     actor, facts = simulated_expert.best_of(trainer)
     known = simulated_expert.tested(task, actor, seed=seed)
     price = float(np.asarray(trainer.learner.multiplier.price).sum())
-    return Expert(task, actor, **known, multiplier=price, facts=facts)
+    return Expert(
+        task,
+        actor,
+        violation=known["violation"],
+        reward=known["reward"],
+        feasible_reward=known["feasible_reward"],
+        multiplier=price,
+        facts=facts,
+    )
 
 
 def collect(
@@ -118,8 +133,8 @@ def collect(
         "seed": seed,
         "feasible": number,
         "discarded": discarded,
-        "expert_violation": expert.violation,
-        "expert_reward": expert.reward,
+        "expert_violation": None if math.isnan(expert.violation) else expert.violation,
+        "expert_reward": None if math.isnan(expert.reward) else expert.reward,
         "versions": versions.installed(),
     }
     if isinstance(task, SimulatedTask):

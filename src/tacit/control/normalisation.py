@@ -15,7 +15,7 @@ class Moments(NamedTuple):
 
     mean: Float[Array, " d"]
     variance: Float[Array, " d"]
-    count: Float[Array, ""]
+    seen: Float[Array, ""]
 
     @classmethod
     def start(cls, columns: int) -> "Moments":
@@ -26,14 +26,14 @@ class Moments(NamedTuple):
 def add(moments: Moments, values: Float[Array, "*n d"]) -> Moments:
     """Moments with a batch of values added (Chan's parallel update)."""
     rows = values.reshape(-1, values.shape[-1])
-    count = moments.count + rows.shape[0]
-    share = rows.shape[0] / count
+    seen = moments.seen + rows.shape[0]
+    share = rows.shape[0] / seen
     mean, variance = rows.mean(axis=0), rows.var(axis=0)
     shift = mean - moments.mean
     return Moments(
         moments.mean + share * shift,
         (1 - share) * moments.variance + share * variance + share * (1 - share) * shift**2,
-        count,
+        seen,
     )
 
 

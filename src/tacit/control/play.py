@@ -1,7 +1,7 @@
 """Play whole episodes in many worlds at once with any policy."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -27,7 +27,7 @@ class Episodes(NamedTuple):
     @property
     def violated(self) -> Bool[np.ndarray, " m"]:
         """Whether any true cost of an episode is above 0."""
-        return (self.costs > 0).any(axis=(1, 2))
+        return np.asarray((self.costs > 0).any(axis=(1, 2)))
 
     def chosen(self, places: np.ndarray) -> "Episodes":
         """Some of the episodes."""
@@ -43,7 +43,7 @@ def as_function(policy: Any) -> Act:
     if hasattr(policy, "predict"):
         return lambda observations: policy.predict(observations, deterministic=True)[0]
     if callable(policy):
-        return policy
+        return cast(Act, policy)
     raise ArgumentError(
         "a policy must be a function from observations to actions or have a method `predict`, as "
         f"agents of Stable-Baselines3 do; {type(policy).__name__} is neither"

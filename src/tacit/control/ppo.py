@@ -5,7 +5,7 @@ compiled loop over all epochs and minibatches; the host runs the two side by sid
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -174,9 +174,7 @@ def update_policy(
     adam = settings.optimiser()
     most = jnp.inf if settings.target_kl is None else STOP_AT * settings.target_kl
 
-    def gradient_step(
-        now: tuple[Policy, optax.OptState], part: Batch
-    ) -> tuple[tuple[Policy, optax.OptState], tuple[Array, Array]]:
+    def gradient_step(now: Any, part: Batch) -> tuple[Any, tuple[Array, Array]]:
         policy, state = now
         slope, seen = jax.grad(policy_loss, has_aux=True)(policy, part, price, settings)
         change, state = adam.update(slope, state)
@@ -211,17 +209,13 @@ def update_critics(
         squares = 0.5 * (critics(part.observations) - part.returns) ** 2
         return squares.mean(axis=0).sum(), squares.mean(axis=0)
 
-    def gradient_step(
-        now: tuple[Critics, optax.OptState], part: Batch
-    ) -> tuple[tuple[Critics, optax.OptState], Array]:
+    def gradient_step(now: Any, part: Batch) -> tuple[Any, Array]:
         critics, state = now
         slope, errors = jax.grad(loss, has_aux=True)(critics, part)
         change, state = adam.update(slope, state)
         return (optax.apply_updates(critics, change), state), errors
 
-    def epoch(
-        now: tuple[Critics, optax.OptState], number: Array
-    ) -> tuple[tuple[Critics, optax.OptState], Array]:
+    def epoch(now: Any, number: Array) -> tuple[Any, Array]:
         parts = shuffled(batch, settings, key=jax.random.fold_in(key, number))
         now, errors = jax.lax.scan(gradient_step, now, parts)
         return now, errors.mean(axis=0)

@@ -39,9 +39,7 @@ def train(
     checkpoint every 20 updates and, at the end, the best policy as actor.safetensors. The same call
     on the same folder continues a run that was stopped, bit for bit.
 
-    Arguments:
-        progress: is told the numbers of every update.
-        notice: is told sentences about what was not as expected in the folder.
+    Arguments are those of `train_expert`.
     """
     trainer = Trainer(task, settings, seed=seed, threads=threads)
     try:
@@ -93,10 +91,15 @@ def described(trainer: Trainer) -> dict[str, Any]:
 
 
 def best_of(trainer: Trainer) -> tuple[Actor, dict[str, Any]]:
-    """The best actor by feasible reward (or the last, if no episode ended), and where it is from."""
+    """The best actor by feasible reward (the last, if no episode ended), and where it is from."""
     steps = trainer.best.steps if trainer.best else trainer.steps
     actor = trainer.best.actor if trainer.best else trainer.actor
-    return actor, {**described(trainer), "steps": steps}
+    return actor, {
+        **described(trainer),
+        "steps": steps,
+        "trained_steps": trainer.steps,
+        "minutes": trainer.seconds / 60,
+    }
 
 
 def tested(task: SimulatedTask, act: Act, *, seed: int) -> dict[str, float]:
@@ -159,7 +162,7 @@ def feasible_episodes(
 
 
 def joined(parts: list[Episodes]) -> dict[str, np.ndarray]:
-    """Episodes of several batches as the arrays of `Trajectories`; several costs of a step are added up."""
+    """Episodes of several batches as the arrays of `Trajectories`; costs of a step are added up."""
     steps = max(part.rewards.shape[1] for part in parts)
 
     def together(name: str, rows: int) -> np.ndarray:

@@ -4,6 +4,7 @@ import functools
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -108,7 +109,8 @@ class Trainer:
             jax.random.fold_in(self.key, self.iteration), 3
         )
         true = self.roll_out(action_key)
-        self.ledger.add(true.rewards, true.costs, true.terminated | true.truncated)
+        ended = true.terminated | true.truncated
+        self.ledger.add(*map(np.asarray, (true.rewards, true.costs, ended)))
         rollout = true
         if self.cost is not None:
             rollout = true._replace(costs=np.asarray(self.cost(true), dtype=np.float32))
@@ -143,14 +145,15 @@ class Trainer:
         noise = np.asarray(self.learner.policy.noise((steps, number), key=key))
         discrete = actor.std is None
         size = self.observations.shape[-1]
-        record = Rollout(
-            observations=np.empty((steps, number, size), np.float32),
-            arrived=np.empty((steps, number, size), np.float32),
-            actions=np.empty(noise.shape[:2] if discrete else noise.shape, actor_type(discrete)),
-            rewards=np.empty((steps, number), np.float32),
-            costs=np.empty((steps, number, self.worlds.number_of_costs), np.float32),
-            terminated=np.empty((steps, number), bool),
-            truncated=np.empty((steps, number), bool),
+        shape = (steps, number)
+        record = SimpleNamespace(
+            observations=np.empty((*shape, size), np.float32),
+            arrived=np.empty((*shape, size), np.float32),
+            actions=np.empty(shape if discrete else noise.shape, np.int32 if discrete else "f4"),
+            rewards=np.empty(shape, np.float32),
+            costs=np.empty((*shape, self.worlds.number_of_costs), np.float32),
+            terminated=np.empty(shape, bool),
+            truncated=np.empty(shape, bool),
         )
         for now in range(steps):
             actions = actor.draw(self.observations, noise[now])
@@ -163,7 +166,7 @@ class Trainer:
             record.costs[now] = step.costs
             record.terminated[now] = step.terminated
             record.truncated[now] = step.truncated
-        return record
+        return Rollout(**vars(record))
 
     def facts(self, progress: learning.Progress) -> dict[str, float]:
         """The update's numbers, each finite."""
@@ -240,8 +243,3 @@ class Trainer:
         """Free the worlds and the helper thread."""
         self.helper.shutdown()
         self.worlds.close()
-
-
-def actor_type(discrete: bool) -> type:
-    """How actions are kept in a rollout."""
-    return np.int32 if discrete else np.float32

@@ -56,8 +56,8 @@ class ContinuedStep(NamedTuple):
 class CompiledTask(Protocol):
     """One world of a task as pure functions, for use under `jit`, `vmap` and `scan`.
 
-    A task can be hashed, by identity if nothing else, and does not change: programs are compiled for
-    it. The state is a pytree of arrays that holds everything, the count of steps included. All arrays
+    A task can be hashed, by identity if nothing else, and never changes: programs are compiled for
+    it. The state is a pytree of arrays that holds everything, the count of steps included. Arrays
     should have types of their own (float32, int32), so that JAX's global precision changes nothing.
 
     Fields:
@@ -251,10 +251,10 @@ def start_worlds(task: CompiledTask, keys: PRNGKeyArray) -> Standing:
 
 @partial(jax.jit, static_argnums=0)
 def advance_worlds(
-    task: CompiledTask, standing: Standing, actions: Array | np.ndarray
+    task: CompiledTask, standing: Standing, actions: np.ndarray
 ) -> tuple[Standing, ContinuedStep]:
     """`advance_world` with an axis of worlds."""
-    return jax.vmap(partial(advance_world, task))(standing, actions)
+    return jax.vmap(partial(advance_world, task))(standing, jnp.asarray(actions))
 
 
 def name_of(path: Any) -> str:

@@ -28,7 +28,10 @@ def step_one(task: CompiledTask, state: Any, action: np.ndarray, key: PRNGKeyArr
 
 
 class CompiledEnvironment(gymnasium.Env[np.ndarray, Any]):
-    """The same numbers as one world of `CompiledWorlds` with the same seed, bit for bit.
+    """The same episodes as one world of `CompiledWorlds` with the same seed.
+
+    Tables give the same bits; a task that computes with floats may differ in the last one, as XLA
+    does not round alike in every program.
 
     `info["cost"]` is a float, or an array where the task has several costs.
     """

@@ -12,15 +12,14 @@ import matplotlib
 import mujoco  # its names are compiled, and pyright cannot see them
 import numpy as np
 from jaxtyping import Float, UInt8
-from matplotlib.backend_bases import GraphicsContextBase
 from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.colors import to_rgb
 from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
-from matplotlib.textpath import TextPath
-from matplotlib.transforms import Affine2D, IdentityTransform
+from matplotlib.transforms import IdentityTransform
 from numpy.typing import ArrayLike
 
-from tacit.environments.tabular_environment import AGENT, FORBIDDEN, HATCH, PAPER, START, WALL
+from tacit.environments import tabular_environment as tabular
 from tacit.errors import ArgumentError
 
 SKY, FLOOR, SHADOW = (255, 255, 255), (226, 230, 227), (192, 197, 203)
@@ -30,8 +29,7 @@ WIDTH, HEIGHT = 640, 400
 RULER, SCENE = (26, 46), (60, 358)
 GROUND, HATCH_PERIOD, TICK_DISTANCE, LEAN = 34, 14, 80, 0.26
 FONT = f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf"
-ANGLES = np.linspace(0, 2 * np.pi, 64, endpoint=False)
-CIRCLE = np.stack([np.cos(ANGLES), np.sin(ANGLES)])
+CIRCLE = np.array([(np.cos(a), np.sin(a)) for a in np.linspace(0, 2 * np.pi, 65)]).T
 SHAPES, JOINTS = mujoco.mjtGeom, mujoco.mjtJoint
 # A shape is an ellipsoid plus a box: which of its sizes are their half axes (3: none).
 ELLIPSOID_AND_BOX = {
@@ -41,9 +39,9 @@ ELLIPSOID_AND_BOX = {
     SHAPES.mjGEOM_ELLIPSOID: ((0, 1, 2), (3, 3, 3)),
     SHAPES.mjGEOM_BOX: ((3, 3, 3), (0, 1, 2)),
 }
-
 Colour = tuple[int, int, int]
 Pair = tuple[float, float]
+Side = Literal["below", "above"]
 
 
 class Picture:
@@ -59,9 +57,7 @@ class Picture:
         forbidden: "below" forbids x < limit, "above" forbids x > limit.
     """
 
-    def __init__(
-        self, model: mujoco.MjModel, limit: float, forbidden: Literal["below", "above"]
-    ) -> None:
+    def __init__(self, model: mujoco.MjModel, limit: float, forbidden: Side) -> None:
         if forbidden not in ("below", "above"):
             raise ArgumentError(f"forbidden must be 'below' or 'above', not {forbidden!r}")
         if not np.isfinite(limit):
@@ -78,10 +74,10 @@ class Picture:
         self.beyond = self.sign * (self.robot.x - self.limit)
         self.ink = LIMIT if self.beyond > 0 else INK
         self.draw_scene()
-        self.draw_ruler()
         self.draw_robot()
+        self.draw_ruler()
         self.draw_words()
-        return np.asarray(self.sheet.agg.buffer_rgba())[:, :, :3].copy()
+        return self.sheet.pixels.copy()
 
     def close(self) -> None:
         """Nothing is held open; here because renderers are things that one closes."""
@@ -91,40 +87,40 @@ class Picture:
         middle = self.robot.x + np.clip((self.limit - self.robot.x) / 2, -LEAN * span, LEAN * span)
         return WIDTH / 2 + (np.asarray(x) - middle) * WIDTH / span
 
-    def rows(self, up: ArrayLike) -> np.ndarray:
-        """Pixels from below to the heights `up` of the view."""
+    def place(self, view: ArrayLike) -> Float[np.ndarray, "... 2"]:
+        """Pixels from the left and from below to points of the view."""
+        right, up = np.moveaxis(np.asarray(view), -1, 0)
         level, row = self.robot.ground, SCENE[0] + GROUND
         if self.robot.elevation > 0:
             level, row = self.robot.origin[1], sum(SCENE) / 2
-        return row + (np.asarray(up) - level) * WIDTH / self.span
-
-    def place(self, view: Float[np.ndarray, "... 2"]) -> Float[np.ndarray, "... 2"]:
-        """Pixels from the left and from below to points of the view."""
-        return np.stack([self.columns(view[..., 0], self.span), self.rows(view[..., 1])], axis=-1)
+        rows = row + (up - level) * WIDTH / self.span
+        return np.stack([self.columns(right, self.span), rows], axis=-1)
 
     def draw_scene(self) -> None:
         """Sky, floor, grid, and the forbidden side."""
         robot, sine = self.robot, np.sin(self.robot.elevation)
         self.sheet.box((0, WIDTH), SCENE, SKY)
-        floor = SCENE if sine > 0 else (SCENE[0], float(self.rows(robot.ground)))
-        if robot.has_floor:
-            self.sheet.box((0, WIDTH), floor, FLOOR)
+        floor = SCENE if sine > 0 else (SCENE[0], self.place((0, robot.ground))[1])
+        self.sheet.box((0, WIDTH), floor, FLOOR if robot.has_floor else SKY)
         self.draw_forbidden(self.span, SCENE)
-        columns = self.columns(ticks_around(robot.x, self.span), self.span)
-        self.sheet.line([columns, columns], np.transpose([floor]), SKY, 1.5)
+        if robot.has_floor:
+            columns = self.columns(ticks_around(robot.x, self.span), self.span)
+            self.sheet.line([columns, columns], np.transpose([floor]), SKY, 1.5)
         if sine > 0:
-            rows = self.rows(sine * ticks_around(robot.origin[1] / sine, self.span))
+            ticks = ticks_around(robot.origin[1] / sine, self.span)
+            rows = self.place(np.stack([ticks, sine * ticks], axis=-1))[:, 1]
             self.sheet.line([[0], [WIDTH]], [rows, rows], SKY, 1.5)
+        self.sheet.line(self.columns([self.limit] * 2, self.span), SCENE, LIMIT, 3)
 
     def draw_forbidden(self, span: float, rows: Pair) -> None:
         """Red stripes over the forbidden side, which stay where they are in the world."""
         edge, height = float(self.columns(self.limit, span)), rows[1] - rows[0]
         left, right = np.clip((0, edge) if self.sign < 0 else (edge, WIDTH), 0, WIDTH).tolist()
-        self.sheet.box((left, right), rows, FORBIDDEN)
+        self.sheet.box((left, right), rows, tabular.FORBIDDEN)
         first = edge + np.ceil((left - height - edge) / HATCH_PERIOD) * HATCH_PERIOD
         starts = np.arange(first, right, HATCH_PERIOD)
         ends = np.clip([starts, starts + height], left, right)
-        self.sheet.line(ends, rows[0] + ends - starts, HATCH, 1.5)
+        self.sheet.line(ends, rows[0] + ends - starts, tabular.HATCH, 1.5)
 
     def draw_robot(self) -> None:
         """The robot in blue and its shadow; grey is what stands still, the dot is x."""
@@ -142,14 +138,13 @@ class Picture:
     def draw_ruler(self) -> None:
         """The scale in metres with a pointer at the robot."""
         span, (low, high) = self.ruler_span, RULER
-        self.sheet.box((0, WIDTH), (0, SCENE[0]), PAPER)
+        self.sheet.box((0, WIDTH), (0, SCENE[0]), tabular.PAPER)
         self.sheet.box((0, WIDTH), RULER, SKY)
         self.draw_forbidden(span, RULER)
         for x, colour, width in ((self.limit, LIMIT, 3), (self.robot.x, self.ink, 1.5)):
             here, above = float(self.columns(x, span)), float(self.columns(x, self.span))
             if 0 < here < WIDTH:
                 self.sheet.line((here, here, above), (low, high, SCENE[0]), colour, width)
-        self.sheet.line(self.columns([self.limit] * 2, self.span), SCENE, LIMIT, 3)
         ticks = ticks_around(self.robot.x, span)
         for tick, column in zip(ticks, self.columns(ticks, span), strict=True):
             if 30 < column < WIDTH - 30:
@@ -161,12 +156,12 @@ class Picture:
 
     def draw_words(self) -> None:
         """Position, distance to the limit, and what is forbidden."""
-        self.sheet.box((0, WIDTH), (SCENE[1], HEIGHT), PAPER)
-        digits = 2 if self.ruler_span > 0.5 else 4
-        self.sheet.words(f"x = {metres(self.robot.x, digits)}", (10, 372), 18, self.ink)
+        self.sheet.box((0, WIDTH), (SCENE[1], HEIGHT), tabular.PAPER)
+        form = "z.2f" if self.ruler_span > 0.5 else "z.4f"
+        self.sheet.words(f"x = {metres(self.robot.x, form)}", (10, 372), 18, self.ink)
         side = "beyond" if self.beyond > 0 else "from"
-        distance = f"{metres(abs(self.beyond), digits)} {side} the limit"
-        self.sheet.words(distance, (WIDTH - 10, 372), 15, self.ink, 1)
+        where = f"{metres(abs(self.beyond), form)} {side} the limit"
+        self.sheet.words(where, (WIDTH - 10, 372), 15, self.ink, 1)
         words = f"forbidden: x {'<' if self.sign < 0 else '>'} {metres(self.limit)}"
         edge = float(self.columns(self.limit, self.span))
         words = f"◀ {words}" if edge < 0 else f"{words} ▶" if edge > WIDTH else words
@@ -180,11 +175,7 @@ class Picture:
 
 
 class Robot:
-    r"""The parts of a model in a view that keeps x, in metres.
-
-    A parallel projection in which all points with the same x lie on one vertical line:
-
-        right = x,    up = z \cos e + y \sin e.
+    r"""The parts of a model in a view that keeps x: right = x, up = z \cos e + y \sin e, in metres.
 
     The elevation e is 0 for a robot that stays in the plane y = 0, 90 degrees for one that slides
     along y, and 45 degrees for one that moves freely.
@@ -201,8 +192,8 @@ class Robot:
         self.parts = np.flatnonzero([kind in ELLIPSOID_AND_BOX for kind in kinds])
         self.moving = model.body_weldid[model.geom_bodyid[self.parts]] > 0
         paint = model.geom_rgba[self.parts]
-        kind = self.moving * (1 + (paint == paint[self.moving][0]).all(axis=1))
-        self.colours = [(WALL, START, AGENT)[k] for k in kind]
+        look = self.moving * (1 + (paint == paint[self.moving][0]).all(axis=1))
+        self.colours = [(tabular.WALL, tabular.START, tabular.AGENT)[each] for each in look]
         which = np.array([ELLIPSOID_AND_BOX[kinds[part]] for part in self.parts])
         sizes = np.pad(model.geom_size[self.parts], ((0, 0), (0, 1)))
         self.ellipsoids, self.boxes = (np.take_along_axis(sizes, which[:, i], 1) for i in (0, 1))
@@ -218,7 +209,7 @@ class Robot:
         self.x = float(self.pose.xpos[1, 0])
         self.origin = self.view @ self.pose.xpos[1]
 
-    def outlines(self, flat: bool = False) -> Float[np.ndarray, "parts 64 2"]:
+    def outlines(self, flat: bool = False) -> Float[np.ndarray, "parts 65 2"]:
         r"""The outline of every part, or of its shadow straight below on the floor.
 
         With half axes in the columns of E (ellipsoid) and B (box), as they appear in the view, the
@@ -236,9 +227,8 @@ class Robot:
 
     def far_to_near(self) -> list[int]:
         """The order to paint in: what stands still, then far parts, then near ones."""
-        viewer = np.array([0, -self.view[1, 2], self.view[1, 1]])
-        depth = np.round(self.pose.geom_xpos[self.parts] @ viewer, 6)
-        return np.lexsort((-self.parts, depth, self.moving)).tolist()
+        depth = self.pose.geom_xpos[self.parts] @ (0, -self.view[1, 2], self.view[1, 1])
+        return np.lexsort((-self.parts, depth.round(6), self.moving)).tolist()
 
     def fitting_span(self) -> float:
         """Metres from left to right that show the robot at a good size."""
@@ -251,26 +241,25 @@ class Sheet:
 
     def __init__(self) -> None:
         self.agg = RendererAgg(WIDTH, HEIGHT, 72)
-
-    def pen(self, colour: Colour, width: float = 1) -> GraphicsContextBase:
-        """A pen of a colour and a width."""
-        pen = self.agg.new_gc()
-        pen.set_foreground(share(colour))
-        pen.set_linewidth(width)
-        return pen
+        self.pixels = np.asarray(self.agg.buffer_rgba())[:, :, :3]
 
     def line(self, columns: ArrayLike, rows: ArrayLike, colour: Colour, width: float = 1) -> None:
-        """A line through points; further axes of `columns` and `rows` are further lines."""
+        """A line through points; further axes of the points are further lines."""
         points = np.stack(np.broadcast_arrays(columns, rows), axis=-1)
         codes = np.full(points.shape[:-1], Path.LINETO)
         codes[0] = Path.MOVETO
-        path = Path(points.swapaxes(0, -2).reshape(-1, 2), codes.T.ravel())
-        self.agg.draw_path(self.pen(colour, width), path, IdentityTransform())
+        self.path(Path(points.swapaxes(0, -2).reshape(-1, 2), codes.T.ravel()), colour, width)
 
     def polygon(self, corners: np.ndarray, colour: Colour, rim: Colour | None = None) -> None:
         """A filled polygon, perhaps with a rim."""
-        pen, path = self.pen(rim or colour, 2 if rim else 0), Path([*corners, *corners[:2]])
-        self.agg.draw_path(pen, path, IdentityTransform(), share(colour))
+        self.path(Path([*corners, *corners[:2]]), rim or colour, 2 if rim else 0, colour)
+
+    def path(self, path: Path, edge: Colour, width: float, fill: Colour | None = None) -> None:
+        """A path of any kind."""
+        pen = self.agg.new_gc()
+        pen.set_foreground(f"#{bytes(edge).hex()}")
+        pen.set_linewidth(width)
+        self.agg.draw_path(pen, path, IdentityTransform(), fill and to_rgb(f"#{bytes(fill).hex()}"))
 
     def box(self, columns: Pair, rows: Pair, colour: Colour) -> None:
         """A filled rectangle."""
@@ -279,30 +268,27 @@ class Sheet:
 
     def words(self, text: str, place: Pair, size: int, colour: Colour, anchor: float = 0) -> Pair:
         """Words that begin at `place` (anchor 1: end there); returns the columns they take."""
-        letters = letters_of(text, size)
-        width = letters.get_extents().x1
+        cover = letters(text, size)
+        height, width = cover.shape
         left = round(float(np.clip(place[0] - anchor * width, 12, WIDTH - width - 12)))
-        where = Affine2D().translate(left, place[1])
-        self.agg.draw_path(self.pen(colour, 0), letters, where, share(colour))
+        top = HEIGHT - round(place[1]) - 3 * size // 2
+        under = self.pixels[top : top + height, left : left + width]
+        under[:] = tabular.blend(under, cover, colour)
         return left, left + width
 
 
 @lru_cache(maxsize=256)
-def letters_of(text: str, size: int) -> TextPath:
-    """The outlines of the letters of a text, which mostly comes again in the next picture."""
-    return TextPath((0, 0), text, size=size, prop=FontProperties(fname=FONT))
+def letters(text: str, size: int) -> Float[np.ndarray, "height width"]:
+    """How much of each pixel a text covers; most texts come again in the next picture."""
+    font, sheet = FontProperties(fname=FONT, size=size), RendererAgg(WIDTH, 2 * size, 72)
+    width = sheet.get_text_width_height_descent(text, font, False)[0]
+    sheet.draw_text(sheet.new_gc(), 0, 3 * size // 2, text, font, 0)
+    return np.asarray(sheet.buffer_rgba())[:, : round(width), 3] / 255
 
 
-def share(colour: Colour) -> tuple[float, float, float]:
-    """A colour in shares of one."""
-    return colour[0] / 255, colour[1] / 255, colour[2] / 255
-
-
-def metres(x: float, digits: int | None = None) -> str:
-    """A length in words, with a real minus and never minus zero."""
-    rounded = round(x, 9 if digits is None else digits) + 0.0
-    number = f"{rounded:g}" if digits is None else f"{rounded:.{digits}f}"
-    return f"{number} m".replace("-", "\N{MINUS SIGN}")
+def metres(x: float, form: str = "z.6g") -> str:
+    """A length in words, with a real minus; the z is for never writing minus zero."""
+    return f"{x:{form}} m".replace("-", "\N{MINUS SIGN}")
 
 
 def ticks_around(x: float, span: float) -> Float[np.ndarray, " ticks"]:

@@ -73,8 +73,10 @@ class MujocoWorlds:
         self.control_box = gymnasium.spaces.Box(low, high, dtype=np.float64)
         self.seconds = self.model.opt.timestep * rules.frame_skip
         self.batch = Batch(self.model, number, min(threads or usable_cores(), number))
-        self.forces = np.zeros((number, 6 * self.model.nbody)) if with_forces else None
         self.bind()
+        # Only bound where needed: the batch copies what is bound after every step.
+        self.contacts = self.batch.bind("cfrc_ext").reshape(number, -1) if with_forces else None
+        self.forces = None if self.contacts is None else np.zeros(self.contacts.shape)
         noise = rules.noise
         width = noise.width(self.model.nq, self.model.nv)
         self.noise = NoiseBlocks(number, width, noise.std) if noise.std > 0 else None
@@ -192,9 +194,8 @@ class MujocoWorlds:
         any_diverged = bool(diverged.any())
         if any_diverged:
             self.states[diverged] = self.before[diverged]
-        if self.forces is not None:
-            forces = self.batch.bind("cfrc_ext").reshape(self.forces.shape)
-            np.clip(forces, -1.0, 1.0, out=self.forces, where=~diverged[:, None])
+        if self.forces is not None and self.contacts is not None:
+            np.clip(self.contacts, -1.0, 1.0, out=self.forces, where=~diverged[:, None])
         return diverged, any_diverged
 
     def add_noise(self, noise: Float[np.ndarray, "n width"]) -> None:
@@ -263,6 +264,7 @@ class MujocoWorlds:
         """Free the simulations; the worlds cannot be used afterwards."""
         if self.is_open():
             del self.batch, self.controls, self.positions, self.velocities, self.states, self.noise
+            del self.contacts
         self.running = False
 
     def is_open(self) -> bool:

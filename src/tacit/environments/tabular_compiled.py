@@ -38,7 +38,9 @@ class TabularCompiled:
     on the time that is left, so a policy must be able to see it.
 
     Reward and cost of a step are `rewards[s, a]` and `costs[s, a]` of the state it was taken *in*.
-    Episodes are truncated at the horizon and never terminate before.
+    An episode *terminates* at the horizon: the task is to do well within it, nothing lies behind,
+    and the observation tells the time. (`TabularEnvironment` shows the state alone, from which the
+    end cannot be foreseen, and so calls the same moment a truncation.)
 
     Fields:
         name: the task's.
@@ -47,6 +49,8 @@ class TabularCompiled:
         cumulative_initial: [S] running sum of the start distribution.
         rewards: [S, A].
         costs: [S, A].
+        clock: [horizon + 1] the share that has passed after each number of steps. It is looked up,
+            because XLA divides by multiplying, which is inexact and may end above one.
         constraints: there is one rule.
     """
 
@@ -56,6 +60,7 @@ class TabularCompiled:
     cumulative_initial: Float[Array, " S"]
     rewards: Float[Array, "S A"]
     costs: Float[Array, "S A"]
+    clock: Float[Array, " H"]
     constraints: tuple[str, ...] = ("cost",)
 
     @property
@@ -92,15 +97,14 @@ class TabularCompiled:
             observation=self.observe(arrived),
             reward=self.rewards[pair],
             costs=self.costs[pair][None],
-            terminated=jnp.zeros((), bool),
-            truncated=arrived.steps >= self.horizon,
+            terminated=arrived.steps >= self.horizon,
+            truncated=jnp.zeros((), bool),
         )
 
     def observe(self, state: TabularState) -> Float[Array, " o"]:
         """The state as zeros and a one, then the share of the horizon that has passed."""
         place = jax.nn.one_hot(state.place, self.number_of_states, dtype=jnp.float32)
-        passed = state.steps.astype(jnp.float32) / jnp.float32(self.horizon)
-        return jnp.append(place, passed)
+        return jnp.append(place, self.clock[state.steps])
 
 
 def tabular_compiled(task: TabularTask) -> TabularCompiled:
@@ -115,6 +119,7 @@ def tabular_compiled(task: TabularTask) -> TabularCompiled:
         cumulative_initial=running_sum(task.initial),
         rewards=jnp.asarray(task.rewards, jnp.float32),
         costs=jnp.asarray(task.costs, jnp.float32),
+        clock=jnp.asarray(np.arange(task.horizon + 1) / task.horizon, jnp.float32),
     )
 
 

@@ -9,7 +9,7 @@ from tacit.constraints.tabular_constraint import TabularConstraint
 from tacit.constraints.votes import visits_of
 from tacit.control.constrained_planning import Dynamics, Plan
 from tacit.demonstrations.trajectories import Trajectories
-from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular import TabularTask, check_tabular
 from tacit.errors import ArgumentError
 from tacit.inference.ca_icrl import (
     CAICRL,
@@ -51,6 +51,7 @@ def infer(
         votes: likewise; by default those that go with the objective.
         reading: likewise.
     """
+    check_tabular(task)
     if method not in METHODS:
         raise ArgumentError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     votes = votes or fitting_votes(objective)

@@ -8,7 +8,7 @@ import numpy as np
 from tacit.constraints.tabular_constraint import TabularConstraint, check_confidence
 from tacit.constraints.votes import visits_of
 from tacit.demonstrations.trajectories import Trajectories
-from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular import TabularTask, check_tabular
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.ca_icrl import CAICRL, Objective, Reading, Votes, fitting_votes
@@ -94,6 +94,7 @@ def sufficient(
         votes: likewise; by default those that go with the objective.
         reading: likewise.
     """
+    check_tabular(task)
     check_confidence(confidence)
     if not np.isfinite(reward):
         raise ArgumentError(f"reward must be a finite number, not {reward!r}")

@@ -1,0 +1,202 @@
+"""Train on a pure-JAX task in one compiled loop, with seeds as an axis."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from tacit.control import learner as learning
+from tacit.control.actor import Actor
+from tacit.control.learner import Learner, Progress, Rollout
+from tacit.control.ppo import PPO
+from tacit.environments.compiled import CompiledTask, autoreset
+from tacit.errors import ArgumentError, DivergenceError
+
+Cost = Callable[[Rollout], Float[Array, "T n k"]]
+
+
+class Account(NamedTuple):
+    """What happened in the episodes of n worlds: [n] sums of those running, [4] of those ended.
+
+    `ended` holds the number of episodes that ended in this rollout and, summed over them, reward,
+    feasible reward (0 if violated) and violations.
+    """
+
+    reward: Float[Array, " n"]
+    violated: Float[Array, " n"]
+    ended: Float[Array, " 4"]
+
+
+class Run(NamedTuple):
+    """Where a compiled training run stands."""
+
+    learner: Learner
+    state: Any
+    observations: Float[Array, "n o"]
+    account: Account
+
+
+class Trained(NamedTuple):
+    """The result for every seed, in an axis in front.
+
+    Fields:
+        learner: of every seed, at the end.
+        curves: name -> [seeds, iterations]; reward, feasible_reward and violation are means over
+            the episodes that ended in an iteration, NaN where none did.
+    """
+
+    learner: Learner
+    curves: dict[str, Float[np.ndarray, "seeds iterations"]]
+
+    def actor(self, seed: int, task: CompiledTask, settings: PPO) -> Actor:
+        """The policy of one of the seeds, by its place."""
+        one = jax.tree.map(lambda leaf: leaf[seed], self.learner)
+        return Actor.of(one, task.action_space, settings)
+
+
+def train_compiled(
+    task: CompiledTask,
+    settings: PPO,
+    seeds: Sequence[int],
+    *,
+    cost: Cost | None = None,
+    constraints: int = 1,
+) -> Trained:
+    """PPO-Lagrange for all seeds at once: rollouts and updates in one program.
+
+    Arguments:
+        task: pure functions, see `CompiledTask`.
+        settings: of PPO.
+        seeds: one run for each; a run does not depend on the other seeds but for rounding.
+        cost: a pure function of a rollout that gives the costs to learn from, [T, n, k]; None for
+            the task's true cost. Curves always show true violations.
+        constraints: k of `cost`.
+    """
+    if not len(seeds):
+        raise ArgumentError("seeds must name at least one run")
+    number = task.number_of_costs if cost is None else constraints
+    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+    learner, progress, ended = many_runs(task, settings, cost, number, keys)
+    episodes, reward, feasible, violated = np.moveaxis(np.asarray(ended), -1, 0)
+    with np.errstate(invalid="ignore"):
+        curves = {
+            "reward": reward / episodes,
+            "feasible_reward": feasible / episodes,
+            "violation": violated / episodes,
+            "cost": np.asarray(progress.costs).sum(axis=-1),
+            "multiplier": np.asarray(progress.prices).sum(axis=-1),
+            "kl": np.asarray(progress.kl),
+            "entropy": np.asarray(progress.entropy),
+        }
+    check_finite(task, seeds, settings, curves["kl"])
+    return Trained(learner, curves)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def many_runs(
+    task: CompiledTask,
+    settings: PPO,
+    cost: Cost | None,
+    constraints: int,
+    keys: Key[Array, " seeds"],
+) -> tuple[Learner, Progress, Float[Array, "seeds iterations 4"]]:
+    """`one_run` with an axis of seeds."""
+    return jax.vmap(lambda key: one_run(task, settings, cost, constraints, key))(keys)
+
+
+def one_run(
+    task: CompiledTask, settings: PPO, cost: Cost | None, constraints: int, key: Key[Array, ""]
+) -> tuple[Learner, Progress, Float[Array, "iterations 4"]]:
+    """One training run from its key."""
+    start_key, world_key, run_key = jax.random.split(key, 3)
+    learner = learning.start(
+        task.observation_space.shape[0],
+        task.action_space,
+        constraints,
+        task.horizon,
+        settings,
+        key=start_key,
+    )
+    state, observations = jax.vmap(task.reset)(jax.random.split(world_key, settings.worlds))
+    zero = jnp.zeros(settings.worlds)
+    run = Run(learner, state, observations, Account(zero, zero, jnp.zeros(4)))
+
+    def iteration(run: Run, key: Key[Array, ""]) -> tuple[Run, tuple[Progress, Array]]:
+        rollout_key, update_key = jax.random.split(key)
+        run, rollout = roll_out(task, run, settings, key=rollout_key)
+        if cost is not None:
+            rollout = rollout._replace(costs=cost(rollout))
+        learner, progress = learning.learn(run.learner, rollout, settings, key=update_key)
+        return run._replace(learner=learner), (progress, run.account.ended)
+
+    keys = jax.random.split(run_key, settings.iterations)
+    run, (progress, ended) = jax.lax.scan(iteration, run, keys)
+    return run.learner, progress, ended
+
+
+def roll_out(
+    task: CompiledTask, run: Run, settings: PPO, *, key: Key[Array, ""]
+) -> tuple[Run, Rollout]:
+    """Step all worlds with the present policy, as one scan."""
+    policy, observed = run.learner.policy, run.learner.observed
+    continued = jax.vmap(autoreset(task))
+
+    def step(
+        now: tuple[Any, Array, Account], key: Key[Array, ""]
+    ) -> tuple[tuple[Any, Array, Account], Rollout]:
+        state, observations, account = now
+        noise_key, world_key = jax.random.split(key)
+        noise = policy.noise((settings.worlds,), key=noise_key)
+        actions = policy.act(learning.look(observed, observations, settings), noise)
+        after = continued(
+            state, bounded(task, actions), jax.random.split(world_key, settings.worlds)
+        )
+        record = Rollout(
+            observations=observations,
+            arrived=after.arrived,
+            actions=actions,
+            rewards=after.reward,
+            costs=after.costs,
+            terminated=after.terminated,
+            truncated=after.truncated,
+        )
+        return (after.state, after.observation, entered(account, record)), record
+
+    account = run.account._replace(ended=jnp.zeros(4))
+    (state, observations, account), rollout = jax.lax.scan(
+        step, (run.state, run.observations, account), jax.random.split(key, settings.rollout)
+    )
+    return Run(run.learner, state, observations, account), rollout
+
+
+def bounded(task: CompiledTask, actions: Array) -> Array:
+    """Continuous actions cut to their box."""
+    if jnp.issubdtype(actions.dtype, jnp.integer):
+        return actions
+    return jnp.clip(actions, task.action_space.low, task.action_space.high)  # pyright: ignore
+
+
+def entered(account: Account, step: Rollout) -> Account:
+    """The account with one step of every world."""
+    reward = account.reward + step.rewards
+    violated = jnp.maximum(account.violated, (step.costs > 0).any(axis=-1))
+    end = (step.terminated | step.truncated).astype(reward.dtype)
+    sums = jnp.stack([end, end * reward, end * reward * (1 - violated), end * violated])
+    return Account(reward * (1 - end), violated * (1 - end), account.ended + sums.sum(axis=1))
+
+
+def check_finite(
+    task: CompiledTask, seeds: Sequence[int], settings: PPO, kl: Float[np.ndarray, "s i"]
+) -> None:
+    """Raise an error that names the first seed and step at which training diverged."""
+    for seed, curve in zip(seeds, kl, strict=True):
+        bad = np.flatnonzero(~np.isfinite(curve))
+        if len(bad):
+            raise DivergenceError(
+                f"training on {task.name} with seed {seed} diverged: kl is {curve[bad[0]]} after "
+                f"{(bad[0] + 1) * settings.batch} steps; a lower learning_rate may help"
+            )
