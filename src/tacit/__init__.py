@@ -2,9 +2,12 @@
 
 from tacit.constraints.beta_quantile import beta_quantile
 from tacit.control.expert import Expert, collect, train_expert
+from tacit.control.multiplier import Multiplier
+from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import make
 from tacit.environments.tabular import TabularTask
+from tacit.environments.task import SimulatedTask
 from tacit.errors import TacitError
 from tacit.evaluation.evaluate import evaluate
 from tacit.inference.exact_posterior import exact_posterior, limit_rules, subset_rules
@@ -13,9 +16,12 @@ from tacit.inference.result import Result, load
 from tacit.sufficiency.decision import Answer, sufficient
 
 __all__ = [
+    "PPO",
     "Answer",
     "Expert",
+    "Multiplier",
     "Result",
+    "SimulatedTask",
     "TabularTask",
     "TacitError",
     "Trajectories",

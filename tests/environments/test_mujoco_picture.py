@@ -4,13 +4,12 @@ import hashlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-import gymnasium
 import mujoco
 import numpy as np
 import pytest
 
+from tacit.environments.mujoco_models import load_model
 from tacit.environments.mujoco_picture import (
     HEIGHT,
     LIMIT,
@@ -24,7 +23,6 @@ from tacit.environments.mujoco_picture import (
 from tacit.environments.tabular_environment import AGENT, FORBIDDEN
 from tacit.errors import ArgumentError
 
-ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 TASKS = {
     "half_cheetah": (-3.0, "below"),
     "ant": (-3.0, "below"),
@@ -32,7 +30,7 @@ TASKS = {
     "walker2d": (-3.0, "below"),
     "swimmer": (0.5, "above"),
 }
-MODELS = {name: mujoco.MjModel.from_xml_path(str(ASSETS / f"{name}.xml")) for name in TASKS}
+MODELS = {name: load_model(f"{name}.xml") for name in TASKS}
 
 FOOT = (SCENE[0] + 1, SCENE[0] + 12)
 
@@ -252,8 +250,9 @@ def test_ticks_are_round_numbers(span, step):
 def test_a_process_without_display_and_settings_draws_the_same_picture():
     script = (
         "import sys, mujoco, hashlib\n"
+        "from tacit.environments.mujoco_models import load_model\n"
         "from tacit.environments.mujoco_picture import Picture\n"
-        "model = mujoco.MjModel.from_xml_path(sys.argv[1])\n"
+        "model = load_model('walker2d.xml')\n"
         "data = mujoco.MjData(model)\n"
         "data.qpos[0] = -2.5\n"
         "pixels = Picture(model, -3.0, 'below').draw(data)\n"
@@ -262,7 +261,7 @@ def test_a_process_without_display_and_settings_draws_the_same_picture():
     hidden = ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL", "PYOPENGL_PLATFORM", "MPLBACKEND")
     environment = {key: value for key, value in os.environ.items() if key not in hidden}
     result = subprocess.run(
-        [sys.executable, "-c", script, str(ASSETS / "walker2d.xml")],
+        [sys.executable, "-c", script],
         env=environment,
         capture_output=True,
         text=True,
