@@ -1,5 +1,7 @@
 """The policy in NumPy is the policy in JAX."""
 
+from types import SimpleNamespace
+
 import gymnasium
 import jax
 import jax.numpy as jnp
@@ -8,30 +10,30 @@ import pytest
 
 from tacit.control import learner as learning
 from tacit.control.actor import Actor
+from tacit.control.networks import make_policy
 from tacit.control.normalisation import Moments
 from tacit.control.ppo import PPO
 from tacit.errors import ArgumentError, StorageError
 from tacit.runs.array_file import write_arrays
 
-OBSERVED = 5
-BOX = gymnasium.spaces.Box(-1, np.array([1.0, 0.5], np.float32), (2,), np.float32)
-CHOICE = gymnasium.spaces.Discrete(4)
+OBSERVED = 4
+HIGH = np.array([1.0, 0.5, 0.2], np.float32)
+BOX = gymnasium.spaces.Box(-1, HIGH, (3,), np.float32)
+CHOICE = gymnasium.spaces.Discrete(3)
 kinds = pytest.mark.parametrize("space", [BOX, CHOICE], ids=["continuous", "discrete"])
 normalised = pytest.mark.parametrize("normalise", [True, False])
 
 
 def made(space, normalise):
-    """A learner that has seen something, its settings and its actor."""
-    settings = PPO(
-        worlds=2, rollout=2, minibatch=2, hidden=(16, 16), normalise_observations=normalise
-    )
-    learner = learning.start(OBSERVED, space, 1, 10, settings, key=jax.random.key(0))
+    """What an actor needs of a learner that has seen something, its settings and its actor."""
+    settings = PPO(normalise_observations=normalise)
+    policy = make_policy(OBSERVED, space, (8, 8), 0.01, key=jax.random.key(0))
+    policy = jax.tree.map(lambda leaf: 1.5 * leaf + 0.1, policy)
     # The first policy does nearly nothing, whatever it sees.
-    policy = jax.tree.map(lambda leaf: 1.5 * leaf + 0.1, learner.policy)
     head = policy.mean if space is BOX else policy.logits
     head.weights[-1] = head.weights[-1] * 50
-    observed = Moments(jnp.arange(5.0), 1 + jnp.arange(5.0) ** 2, jnp.asarray(100.0))
-    learner = learner._replace(policy=policy, observed=observed)
+    observed = Moments(jnp.arange(4.0), 1 + jnp.arange(4.0) ** 2, jnp.asarray(100.0))
+    learner = SimpleNamespace(policy=policy, observed=observed)
     return learner, settings, Actor.of(learner, space, settings)
 
 
@@ -63,7 +65,7 @@ def test_the_actor_draws_what_the_policy_draws(space, normalise):
 def test_without_exploration_the_actor_takes_the_best_action_within_the_box(space, normalise):
     learner, settings, actor = made(space, normalise)
     seen = learning.look(learner.observed, jnp.asarray(observations()), settings)
-    nothing = np.zeros((200, 4 if space is CHOICE else 2), np.float32)
+    nothing = np.zeros((200, 3), np.float32)
     wanted = np.asarray(learner.policy.act(seen, nothing))
     found = actor(observations())
     if space is CHOICE:
@@ -97,17 +99,17 @@ def test_the_observations_that_are_given_stay_as_they_are():
     values = observations()
     before = values.copy()
     actor(values)
-    actor.draw(values, np.zeros((200, 2), np.float32))
+    actor.draw(values, np.zeros((200, 3), np.float32))
     np.testing.assert_array_equal(values, before)
 
 
 @kinds
 def test_observations_of_another_size_are_an_error(space):
     _, _, actor = made(space, True)
-    with pytest.raises(ArgumentError, match="observations of 5 numbers, not of 6"):
+    with pytest.raises(ArgumentError, match="observations of 4 numbers, not of 6"):
         actor(np.zeros((3, 6)))
-    with pytest.raises(ArgumentError, match="observations of 5 numbers, not of 4"):
-        actor(np.zeros(4))
+    with pytest.raises(ArgumentError, match="observations of 4 numbers, not of 5"):
+        actor(np.zeros(5))
 
 
 @kinds
@@ -127,12 +129,13 @@ def test_an_actor_is_read_as_it_was_written(space, normalise, tmp_path):
 
 
 def test_a_network_of_more_than_ten_layers_keeps_their_order():
-    settings = PPO(worlds=2, rollout=2, minibatch=2, hidden=(7,) * 11)
-    learner = learning.start(OBSERVED, BOX, 1, 10, settings, key=jax.random.key(0))
-    actor = Actor.of(learner, BOX, settings)
+    random = np.random.default_rng(1)
+    weights = tuple(random.normal(size=(OBSERVED, OBSERVED)).astype(np.float32) for _ in range(12))
+    biases = tuple(random.normal(size=OBSERVED).astype(np.float32) for _ in range(12))
+    actor = Actor(weights, biases, None, None, None)
     read = Actor.from_arrays(actor.arrays())
     assert len(read.weights) == 12
-    np.testing.assert_array_equal(read(observations()), actor(observations()))
+    np.testing.assert_array_equal(read.scores(observations()), actor.scores(observations()))
 
 
 def test_a_file_that_holds_something_else_is_an_error(tmp_path):
