@@ -27,7 +27,10 @@ format: .venv/dev ## rewrite the code in house style
 	$(BIN)/ruff format .
 
 bench: .venv/dev ## speed, as ratios to a peer in the same run
-	$(BIN)/python benchmarks/beta_quantile.py
+	@missed=0; for script in beta_quantile worlds training memory; do \
+		echo "== benchmarks/$$script.py"; \
+		$(BIN)/python benchmarks/$$script.py || missed=1; \
+	done; exit $$missed
 
 clean: ## remove the virtual environment and what the demo wrote
 	rm -rf .venv demo

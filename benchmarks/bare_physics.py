@@ -3,6 +3,7 @@
 # MuJoCo's names are made in C++ and come without stubs.
 # pyright: reportAttributeAccessIssue=false
 
+import gymnasium
 import mujoco
 import numpy as np
 from mujoco.batch import Batch, SimulationError
@@ -10,14 +11,22 @@ from timing import timed
 
 from tacit.environments.mujoco_log import SILENCE
 from tacit.environments.mujoco_worlds import MujocoWorlds, usable_cores
+from tacit.environments.registry import Simulated
 from tacit.environments.worlds import Worlds
 
-NAMES = ("BlockedHalfCheetah", "BlockedAnt", "BlockedWalker", "BlockedSwimmer", "BiasedPendulum")
+NAMES: tuple[Simulated, ...] = (
+    "BlockedHalfCheetah",
+    "BlockedAnt",
+    "BlockedWalker",
+    "BlockedSwimmer",
+    "BiasedPendulum",
+)
 
 
 def random_actions(worlds: Worlds, steps: int) -> np.ndarray:
     """Actions for `steps` steps of all worlds, uniform over the box."""
     space = worlds.action_space
+    assert isinstance(space, gymnasium.spaces.Box)
     shape = (steps, worlds.number, *space.shape)
     return np.random.default_rng(0).uniform(space.low, space.high, shape)
 

@@ -27,8 +27,6 @@ so f is simulated for (theta, v, omega, u) only.
 """
 
 import os
-import sys
-import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -40,10 +38,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import scipy.sparse
-import tyro
 from mujoco.batch import Batch
-from rich.console import Console
-from rich.table import Table
 from scipy.special import ndtr
 
 import tacit
@@ -85,17 +80,17 @@ def spread(most: float, count: int, bend: float) -> np.ndarray:
 class Axes:
     """The points of the grid along x, theta, v and omega, and those of W along v and omega."""
 
-    def __init__(self, size: float) -> None:
+    def __init__(self, size: float, **C) -> None:
         def count(points: float) -> int:
             return round(points * size)
 
-        self.x_count = count(44)
+        self.x_count = C.get("x") or count(44)
         self.x_rate = np.log1p(X_MOST / X_SCALE) / (self.x_count - 1)
         self.x = LIMIT + X_SCALE * np.expm1(self.x_rate * np.arange(self.x_count))
-        self.theta = np.linspace(-FALLEN, FALLEN, 2 * (count(24) // 2) + 1)
-        self.v, self.fine_v = (spread(2.5, count(n), 5.0) for n in (30, 64))
-        self.omega, self.fine_omega = (spread(5.0, count(n), 4.0) for n in (44, 100))
-        self.controls = np.linspace(-CONTROL_MOST, CONTROL_MOST, 2 * (count(12) // 2) + 1)
+        self.theta = np.linspace(-FALLEN, FALLEN, 2 * ((C.get("theta") or count(24)) // 2) + 1)
+        self.v, self.fine_v = (spread(2.5, n, 5.0) for n in (C.get("v") or count(30), C.get("fv") or count(64)))
+        self.omega, self.fine_omega = (spread(5.0, n, 4.0) for n in (C.get("o") or count(44), C.get("fo") or count(100)))
+        self.controls = np.linspace(-CONTROL_MOST, CONTROL_MOST, 2 * ((C.get("u") or count(12)) // 2) + 1)
         self.blur_v = blur(self.v, self.fine_v)
         self.blur_omega = blur(self.omega, self.fine_omega)
 
@@ -155,7 +150,9 @@ def improve(best, columns, shift, fell, x, levels, next_levels, *, collects, kep
     `shift` is how far x moves, `fell` where the pole fell.
     """
     arrived = x + shift[:, None]
-    below, way = place(x, arrived)
+    far = jnp.log1p(jnp.maximum(arrived - LIMIT, 0.0) / X_SCALE) * (len(x) - 1)
+    below = jnp.clip((far / np.log1p(X_MOST / X_SCALE)).astype(int), 0, len(x) - 2)
+    way = jnp.clip((arrived - x[below]) / (x[below + 1] - x[below]), 0.0, 1.0)
     low, high = (jnp.take_along_axis(columns, below[..., None] + i, axis=1) for i in (0, 1))
     mixed = (low + way[..., None] * (high - low))[:, :, None, :]
     collected = levels + (reward(arrived)[..., None] if collects else 0.0)
@@ -199,12 +196,13 @@ def choose(states, ends, collected, w, axes, next_levels, *, collects, kept):
 class Programme:
     """The physics on the grid, and the programme that runs on it."""
 
-    def __init__(self, size: float) -> None:
-        self.axes = axes = Axes(size)
+    def __init__(self, size: float, **C) -> None:
+        self.axes = axes = Axes(size, **C)
         self.shape = (len(axes.v), len(axes.omega), len(axes.theta))
         self.fine_shape = (len(axes.fine_v), len(axes.fine_omega), len(axes.theta))
-        v, omega, theta = (part.ravel() for part in np.meshgrid(axes.v, axes.omega, axes.theta,
-                                                               indexing="ij"))
+        v, omega, theta = (
+            part.ravel() for part in np.meshgrid(axes.v, axes.omega, axes.theta, indexing="ij")
+        )
         starts = np.stack([np.zeros_like(v), theta, v, omega], axis=1)
         self.moves = [self.move(simulate(starts, np.full(len(v), u))) for u in axes.controls]
 
@@ -246,9 +244,15 @@ class Programme:
             best = jnp.zeros(shape)
             for look_up, shift, fell in self.moves:
                 best = improve(
-                    best, (look_up @ w).reshape(shape), shift, fell, self.axes.x,
-                    wish.levels(step), wish.levels(step + 1),
-                    collects=wish.collects, kept=wish.kept_in_a_fall,
+                    best,
+                    (look_up @ w).reshape(shape),
+                    shift,
+                    fell,
+                    self.axes.x,
+                    wish.levels(step),
+                    wish.levels(step + 1),
+                    collects=wish.collects,
+                    kept=wish.kept_in_a_fall,
                 )
             solution.append(np.asarray(best))
         return solution[::-1]
@@ -265,8 +269,14 @@ class Programme:
             w = self.blurred(solution[step + 1]).reshape(*self.fine_shape, self.axes.x_count, -1)
             ends = [simulate(states, np.full(number, u)) for u in (-CONTROL_MOST, 0, CONTROL_MOST)]
             controls, values = choose(
-                states, ends, rewards if wish.collects else np.ones(number), w, axes,
-                wish.levels(step + 1), collects=wish.collects, kept=wish.kept_in_a_fall,
+                states,
+                ends,
+                rewards if wish.collects else np.ones(number),
+                w,
+                axes,
+                wish.levels(step + 1),
+                collects=wish.collects,
+                kept=wish.kept_in_a_fall,
             )
             promised = promised if step else np.asarray(values)
             taken = worlds.step(np.asarray(controls)[:, None])
@@ -276,5 +286,12 @@ class Programme:
             violated |= alive & (taken.costs[:, 0] > 0)
             fell |= alive & taken.terminated
             alive &= ~(taken.terminated | taken.truncated)
-        return {"promised": promised, "feasible": rewards * ~violated, "violated": violated,
-                "fell": fell, "lengths": lengths, "complete": (lengths == HORIZON) & ~fell & ~violated, "rewards": rewards}
+        return {
+            "promised": promised,
+            "feasible": rewards * ~violated,
+            "violated": violated,
+            "fell": fell,
+            "lengths": lengths,
+            "complete": (lengths == HORIZON) & ~fell & ~violated,
+            "rewards": rewards,
+        }

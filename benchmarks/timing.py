@@ -102,7 +102,8 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Row]) -> bool:
 
     `columns` names the cells of the rows and, last, their value.
     """
-    table = Table(title=title, title_justify="left", title_style="bold")
+    CONSOLE.print(f"\n[bold]{title}[/]")
+    table = Table()
     for place, column in enumerate((*columns, "target", "")):
         table.add_column(column, justify="left" if place == 0 else "right")
     for row in rows:

@@ -21,13 +21,13 @@ SETTINGS = PPO(
     rollout=8,
     minibatch=8,
     epochs=3,
-    learning_rate=1e-2,
+    learning_rate=0.01,
     final_learning_rate=0.1,
     target_kl=None,
     entropy_weight=0.01,
     hidden=(8,),
 )
-KEY = jax.random.key(3)
+KEY, RATE = jax.random.key(3), 0.01
 update_policy = jax.jit(ppo.update_policy, static_argnames="settings")
 update_critics = jax.jit(ppo.update_critics, static_argnames="settings")
 shuffled = jax.jit(ppo.shuffled, static_argnames="settings")
@@ -164,12 +164,12 @@ def test_an_epoch_takes_every_sample_exactly_once_and_in_another_order_than_the_
     assert len(set(orders)) == 3
 
 
-def by_hand(network, slope_of, batch, updates=0):
+def by_hand(network, slope_of, batch):
     """Adam on clipped gradients as in the textbook, over the minibatches of KEY; parameters."""
     flat, unflatten = ravel_pytree(network)
     values = np.asarray(flat, np.float64)
     mean = square = np.zeros_like(values)
-    total, count = SETTINGS.iterations * SETTINGS.epochs * 4, updates
+    count = 0
     for epoch in range(SETTINGS.epochs):
         order = np.asarray(jax.random.permutation(jax.random.fold_in(KEY, epoch), SETTINGS.batch))
         for place in order.reshape(4, 8):
@@ -177,12 +177,11 @@ def by_hand(network, slope_of, batch, updates=0):
             here = unflatten(jnp.asarray(values, jnp.float32))
             gradient = np.asarray(ravel_pytree(slope_of(here, part))[0], np.float64)
             gradient *= min(1.0, SETTINGS.largest_gradient / np.linalg.norm(gradient))
-            rate = SETTINGS.learning_rate * (1 - 0.9 * count / total)
             count += 1
             mean = 0.9 * mean + 0.1 * gradient
             square = 0.999 * square + 0.001 * gradient**2
             scale = np.sqrt(square / (1 - 0.999**count)) + 1e-5
-            values = values - rate * mean / (1 - 0.9**count) / scale
+            values = values - RATE * mean / (1 - 0.9**count) / scale
     return values
 
 
@@ -191,7 +190,7 @@ def test_the_update_of_a_policy_is_a_loop_of_gradient_steps(discrete):
     policy, price = policy_of(discrete), jnp.array([0.5, 0.1])
     batch = batch_of(policy, shift=0.0)
     start = SETTINGS.optimiser().init(policy)
-    found = update_policy(policy, start, batch, price, SETTINGS, key=KEY)
+    found = update_policy(policy, start, batch, price, RATE, SETTINGS, key=KEY)
     wanted = by_hand(policy, lambda now, part: slope(now, part, price, SETTINGS)[0], batch)
     before = ravel_pytree(policy)[0]
     np.testing.assert_allclose(ravel_pytree(found.policy)[0], wanted, atol=1e-4)
@@ -210,7 +209,7 @@ def test_the_update_of_critics_is_a_loop_of_gradient_steps():
         return 0.5 * ((now(part.observations) - part.returns) ** 2).mean(axis=0).sum()
 
     start = SETTINGS.optimiser().init(critics)
-    found, _, errors = update_critics(critics, start, batch, SETTINGS, key=KEY)
+    found, _, errors = update_critics(critics, start, batch, RATE, SETTINGS, key=KEY)
     wanted = by_hand(critics, slope_of, batch)
     np.testing.assert_allclose(ravel_pytree(found)[0], wanted, atol=1e-4)
     now, then = (
@@ -225,32 +224,33 @@ def test_the_policy_stops_after_the_first_epoch_that_goes_too_far():
     policy, price = policy_of(False), jnp.zeros(2)
     batch = batch_of(policy, shift=0.0)
     start = SETTINGS.optimiser().init(policy)
-    free = update_policy(policy, start, batch, price, SETTINGS, key=KEY)
+    free = update_policy(policy, start, batch, price, RATE, SETTINGS, key=KEY)
     strict = dataclasses.replace(SETTINGS, target_kl=1e-9)
-    stopped = update_policy(policy, start, batch, price, strict, key=KEY)
+    stopped = update_policy(policy, start, batch, price, RATE, strict, key=KEY)
     assert (int(free.epochs), int(stopped.epochs)) == (3, 1)
     assert float(stopped.kl) > 1.5e-9
-    # One epoch and no more: the same as if only one had been asked for, up to the schedule.
-    single = dataclasses.replace(SETTINGS, epochs=1, steps=SETTINGS.steps * 3)
-    once = update_policy(policy, start, batch, price, single, key=KEY)
+    # One epoch and no more: the same as if only one had been asked for.
+    single = dataclasses.replace(SETTINGS, epochs=1)
+    once = update_policy(policy, start, batch, price, RATE, single, key=KEY)
     np.testing.assert_allclose(
         ravel_pytree(stopped.policy)[0], ravel_pytree(once.policy)[0], atol=1e-6
     )
     lenient = dataclasses.replace(SETTINGS, target_kl=float(free.kl))
-    assert update_policy(policy, start, batch, price, lenient, key=KEY).epochs == 3
+    assert update_policy(policy, start, batch, price, RATE, lenient, key=KEY).epochs == 3
 
 
-def test_the_learning_rate_falls_in_a_straight_line_over_the_run():
-    settings = dataclasses.replace(SETTINGS, largest_gradient=1e9)
-    adam = settings.optimiser()
-    value, taken = jnp.zeros(1), []
-    state = adam.init(value)
-    update = jax.jit(adam.update)
-    steps = settings.iterations * settings.epochs * 4
-    for _ in range(steps + 1):
-        change, state = update(jnp.ones(1), state)
-        taken.append(float(-change[0]))
-    np.testing.assert_allclose(taken, np.linspace(1e-2, 1e-3, steps + 1), rtol=1e-3)
+def test_a_rate_of_zero_moves_nothing():
+    policy, price = policy_of(True), jnp.ones(2)
+    start = SETTINGS.optimiser().init(policy)
+    found = update_policy(policy, start, batch_of(policy), price, 0.0, SETTINGS, key=KEY)
+    np.testing.assert_array_equal(ravel_pytree(found.policy)[0], ravel_pytree(policy)[0])
+
+
+def test_the_learning_rate_falls_in_a_straight_line_over_the_updates_of_the_run():
+    rates = [float(SETTINGS.rate(jnp.int32(updates))) for updates in range(11)]
+    np.testing.assert_allclose(rates, np.linspace(0.01, 0.001, 11), rtol=1e-5)
+    constant = dataclasses.replace(SETTINGS, final_learning_rate=1.0)
+    assert float(constant.rate(jnp.int32(7))) == pytest.approx(0.01)
 
 
 def test_iterations_cover_all_steps():

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tacit.control.compiled_training import train_compiled
+from tacit.control.compiled_training import check_finite, train_compiled
 from tacit.control.multiplier import Multiplier
 from tacit.control.ppo import PPO
 from tacit.environments.compiled import CompiledStep
@@ -48,13 +48,14 @@ def temptation():
 
 TEMPTATION = temptation()
 QUICK = PPO(
-    steps=256 * 300,
+    steps=256 * 500,
     worlds=64,
     rollout=4,
     minibatch=128,
     epochs=4,
-    learning_rate=1e-2,
+    learning_rate=5e-3,
     target_kl=None,
+    entropy_weight=0.01,
     hidden=(8,),
 )
 
@@ -75,36 +76,30 @@ def tempted(trained):
     return np.asarray(jax.vmap(chances)(trained.learner))
 
 
-@pytest.mark.parametrize(
-    "multiplier",
-    [
-        Multiplier(budget=0.25, rate=0.05),
-        Multiplier(budget=0.25 * HORIZON, budget_per="episode", rate=0.05),
-        Multiplier(kind="pid", budget=0.25, proportional=2.0, integral=0.1),
-    ],
-    ids=["lagrange", "per episode", "pid"],
-)
-def test_a_budget_is_spent_where_it_pays_most(multiplier):
-    trained = train_compiled(TEMPTATION, dataclasses.replace(QUICK, multiplier=multiplier), [1, 2])
-    print(late(trained.curves["cost"]), late(trained.curves["reward"]), tempted(trained), trained.curves["multiplier"][:, ::30], trained.curves["cost"][:, ::30])
-    assert late(trained.curves["cost"]) == pytest.approx(0.25, abs=0.05)
-    assert late(trained.curves["reward"]) / HORIZON == pytest.approx(0.25, abs=0.05)
+def test_a_budget_is_spent_where_it_pays_most():
+    settings = dataclasses.replace(QUICK, multiplier=Multiplier(budget=0.25, rate=0.05))
+    trained = train_compiled(TEMPTATION, settings, [1, 2])
+    assert late(trained.curves["cost"]) == pytest.approx(0.25, abs=0.02)
+    # Spent without a thought for where, the same budget pays 0.175.
+    assert late(trained.curves["reward"]) / HORIZON == pytest.approx(0.25, abs=0.02)
+    assert (tempted(trained)[:, 1] < 0.02).all()
 
 
 def test_without_a_bound_the_reward_is_sought_whatever_it_costs():
     settings = dataclasses.replace(QUICK, multiplier=Multiplier(budget=1.0))
     trained = train_compiled(TEMPTATION, settings, [1, 2])
-    print(tempted(trained))
-    assert (tempted(trained) > 0.95).all()
-    assert late(trained.curves["violation"]) > 0.9
+    assert (tempted(trained) > 0.98).all()
+    assert late(trained.curves["violation"]) > 0.98
+    assert late(trained.curves["reward"]) / HORIZON == pytest.approx(GAIN.mean(), abs=0.02)
+    assert (trained.curves["multiplier"][:, -1] < 0.2).all()
 
 
 def test_without_a_budget_the_costly_action_dies_out():
     settings = dataclasses.replace(QUICK, multiplier=Multiplier(budget=0.0))
     trained = train_compiled(TEMPTATION, settings, [1, 2])
-    print(tempted(trained), late(trained.curves["violation"]))
     assert (tempted(trained) < 0.01).all()
-    assert late(trained.curves["violation"]) < 0.02
+    assert late(trained.curves["violation"]) < 0.01
+    assert (np.diff(trained.curves["multiplier"]) >= 0).all()
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,10 +121,8 @@ class TwoBudgets:
         return side, side
 
     def step(self, state, action, key):
-        wanted = jnp.append(jnp.ones(1), state)
-        return CompiledStep(
-            state, state, -((action - wanted) ** 2).sum(), action**2, jnp.bool_(True), jnp.bool_(False)
-        )
+        reward = -((action - jnp.append(jnp.ones(1), state)) ** 2).sum()
+        return CompiledStep(state, state, reward, action**2, jnp.bool_(True), jnp.bool_(False))
 
 
 TWO_BUDGETS = TwoBudgets()
@@ -139,19 +132,85 @@ def test_each_of_two_constraints_finds_its_own_price():
     budgets = np.array([0.36, 0.09])
     settings = dataclasses.replace(
         QUICK,
+        entropy_weight=0.0,
         smallest_std=0.05,
         normalise_observations=False,
-        multiplier=Multiplier(budget=tuple(budgets.tolist()), rate=0.02),
+        multiplier=Multiplier(budget=tuple(budgets.tolist())),
     )
     trained = train_compiled(TWO_BUDGETS, settings, [1, 2])
     for seed in range(2):
         actor = trained.actor(seed, TWO_BUDGETS, settings)
         right, left = actor(np.array([[1.0], [-1.0]]))
-        spent = (right**2 + left**2) / 2 + actor.std**2
-        price = trained.learner.multiplier.price[seed]
-        print(spent, actor.std, right, left, price)
-        np.testing.assert_allclose(spent, budgets, rtol=0.3)
-        np.testing.assert_allclose(right, np.sqrt(budgets - actor.std**2), atol=0.1)
-        np.testing.assert_allclose(left, right * [1, -1], atol=0.1)
-        # 2 (1 - a) = 2 nu a: the tighter constraint has the higher price.
-        assert price[1] > 1.5 * price[0]
+        np.testing.assert_allclose(actor.std, 0.05, rtol=0.2)
+        np.testing.assert_allclose(right, np.sqrt(budgets), atol=0.05)
+        np.testing.assert_allclose(left, np.sqrt(budgets) * [1, -1], atol=0.05)
+        # 2 (1 - a) = 2 nu a at the best actions: 2/3 and 7/3 where rewards and costs have one unit.
+        first, second = trained.learner.multiplier.price[seed]
+        assert 2.5 < second / first < 5
+
+
+SHORT = dataclasses.replace(QUICK, steps=256 * 6, multiplier=Multiplier(budget=(0.1, 0.2)))
+
+
+def learned(rollout):
+    """Two costs that have nothing to do with the task's own."""
+    first = 0.5 * rollout.observations[..., 0]
+    return jnp.stack([first, jnp.full_like(first, 0.25)], axis=-1)
+
+
+@pytest.fixture(scope="module")
+def two_seeds():
+    return train_compiled(TEMPTATION, SHORT, [1, 2], cost=learned, constraints=2)
+
+
+def test_a_run_does_not_depend_on_the_other_seeds(two_seeds):
+    for place, seed in enumerate((1, 2)):
+        alone = train_compiled(TEMPTATION, SHORT, [seed], cost=learned, constraints=2)
+        for name, curve in alone.curves.items():
+            np.testing.assert_allclose(
+                two_seeds.curves[name][place], curve[0], rtol=1e-3, atol=1e-4, err_msg=name
+            )
+        for one, other in zip(
+            jax.tree.leaves(two_seeds.learner), jax.tree.leaves(alone.learner), strict=True
+        ):
+            np.testing.assert_allclose(one[place], other[0], rtol=1e-3, atol=1e-3)
+
+
+def test_different_seeds_are_different_runs(two_seeds):
+    for name in ("reward", "kl", "entropy"):
+        first, second = two_seeds.curves[name]
+        assert not np.allclose(first, second)
+
+
+def test_the_same_call_gives_the_same_numbers_bit_for_bit(two_seeds):
+    again = train_compiled(TEMPTATION, SHORT, [1, 2], cost=learned, constraints=2)
+    for name, curve in two_seeds.curves.items():
+        np.testing.assert_array_equal(again.curves[name], curve)
+    for one, other in zip(
+        jax.tree.leaves(two_seeds.learner), jax.tree.leaves(again.learner), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_cost_of_ones_own_is_learned_from_while_curves_show_true_violations(two_seeds):
+    # The observation in which a step was taken: the first state half of the time, then a constant.
+    np.testing.assert_allclose(two_seeds.curves["cost"], 0.25 + 0.25, atol=0.05)
+    assert two_seeds.learner.multiplier.price.shape == (2, 2)
+    assert (two_seeds.learner.multiplier.price > 1).all()
+    # Equal chances at first: nearly every episode of 4 steps breaks the true rule.
+    np.testing.assert_allclose(two_seeds.curves["violation"][:, 0], 15 / 16, atol=0.1)
+    np.testing.assert_allclose(
+        two_seeds.curves["feasible_reward"][:, 0], 0, atol=1e-6
+    )  # what obeys here earns nothing
+
+
+def test_a_run_that_diverges_is_an_error_that_names_seed_and_step():
+    kl = np.array([[0.1, 0.2, 0.3], [0.1, np.nan, np.inf]])
+    check_finite(TEMPTATION, [5, 7], SHORT, kl[:1].repeat(2, axis=0))
+    with pytest.raises(DivergenceError, match="seed 7 diverged: kl is nan after 512 steps"):
+        check_finite(TEMPTATION, [5, 7], SHORT, kl)
+
+
+def test_no_seeds_are_an_error():
+    with pytest.raises(ArgumentError, match="at least one"):
+        train_compiled(TEMPTATION, SHORT, [])

@@ -38,6 +38,7 @@ class Learner(NamedTuple):
         sums: [n, 1 + k] these sums in the episodes that are running.
         multiplier: the price of cost.
         episode_length: mean length of the episodes that ended lately, for budgets per episode.
+        updates: how many there have been.
     """
 
     policy: Policy
@@ -49,6 +50,7 @@ class Learner(NamedTuple):
     sums: Float[Array, "n signals"]
     multiplier: MultiplierState
     episode_length: Float[Array, ""]
+    updates: Int[Array, ""]
 
 
 class Progress(NamedTuple):
@@ -88,6 +90,7 @@ def start(
         sums=jnp.zeros((settings.worlds, 1 + constraints)),
         multiplier=multiplier.start(settings.multiplier, constraints),
         episode_length=jnp.asarray(float(horizon or 1000)),
+        updates=jnp.zeros((), jnp.int32),
     )
 
 
@@ -163,6 +166,7 @@ def finish(
         critics=networks,
         critic_optimiser=optimiser,
         observed=normalisation.add(learner.observed, rollout.observations),
+        updates=learner.updates + 1,
     )
     progress = Progress(
         kl=policy.kl,
@@ -187,10 +191,16 @@ def learn(
         learner.policy_optimiser,
         batch,
         learner.multiplier.price,
+        settings.rate(learner.updates),
         settings,
         key=policy_key,
     )
     critics = update_critics(
-        learner.critics, learner.critic_optimiser, batch, settings, key=critic_key
+        learner.critics,
+        learner.critic_optimiser,
+        batch,
+        settings.rate(learner.updates),
+        settings,
+        key=critic_key,
     )
     return finish(learner, rollout, batch, policy, critics)

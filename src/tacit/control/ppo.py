@@ -96,14 +96,18 @@ class PPO:
         return -(-self.steps // self.batch)
 
     def optimiser(self) -> optax.GradientTransformation:
-        """Adam with a learning rate that falls in a straight line, on clipped gradients."""
-        count = self.iterations * self.epochs * (self.batch // self.minibatch)
-        rate = optax.linear_schedule(
-            self.learning_rate, self.learning_rate * self.final_learning_rate, count
-        )
+        """Adam's directions on clipped gradients, to be multiplied by the learning rate."""
         return optax.chain(
-            optax.clip_by_global_norm(self.largest_gradient), optax.adam(rate, eps=1e-5)
+            optax.clip_by_global_norm(self.largest_gradient), optax.scale_by_adam(eps=1e-5)
         )
+
+    def rate(self, updates: Int[Array, ""]) -> Float[Array, ""]:
+        """The learning rate after a number of updates.
+
+        It follows updates and not gradient steps, of which there are fewer where the KL stops them.
+        """
+        passed = updates / self.iterations
+        return self.learning_rate * (1 - (1 - self.final_learning_rate) * passed)
 
 
 class Batch(NamedTuple):
@@ -166,6 +170,7 @@ def update_policy(
     optimiser: optax.OptState,
     batch: Batch,
     price: Float[Array, " k"],
+    rate: Float[Array, ""],
     settings: PPO,
     *,
     key: Key[Array, ""],
@@ -178,7 +183,7 @@ def update_policy(
         policy, state = now
         slope, seen = jax.grad(policy_loss, has_aux=True)(policy, part, price, settings)
         change, state = adam.update(slope, state)
-        return (optax.apply_updates(policy, change), state), seen
+        return (moved(policy, change, rate), state), seen
 
     def epoch(now: PolicyUpdate) -> PolicyUpdate:
         parts = shuffled(batch, settings, key=jax.random.fold_in(key, now.epochs))
@@ -198,6 +203,7 @@ def update_critics(
     critics: Critics,
     optimiser: optax.OptState,
     batch: Batch,
+    rate: Float[Array, ""],
     settings: PPO,
     *,
     key: Key[Array, ""],
@@ -213,7 +219,7 @@ def update_critics(
         critics, state = now
         slope, errors = jax.grad(loss, has_aux=True)(critics, part)
         change, state = adam.update(slope, state)
-        return (optax.apply_updates(critics, change), state), errors
+        return (moved(critics, change, rate), state), errors
 
     def epoch(now: Any, number: Array) -> tuple[Any, Array]:
         parts = shuffled(batch, settings, key=jax.random.fold_in(key, number))
@@ -224,6 +230,11 @@ def update_critics(
         epoch, (critics, optimiser), jnp.arange(settings.epochs)
     )
     return critics, optimiser, errors[-1]
+
+
+def moved(networks: Any, change: Any, rate: Float[Array, ""]) -> Any:
+    """Networks after one gradient step."""
+    return jax.tree.map(lambda weight, step: weight - rate * step, networks, change)
 
 
 def shuffled(batch: Batch, settings: PPO, *, key: Key[Array, ""]) -> Batch:

@@ -79,6 +79,7 @@ class Trainer:
         self.best: Best | None = None
         self.seconds = 0.0
         self.observations = self.worlds.reset(self.world_seed())
+        self.worlds.stagger()
         self.helper = ThreadPoolExecutor(max_workers=1)
 
     @property
@@ -115,11 +116,13 @@ class Trainer:
         if self.cost is not None:
             rollout = true._replace(costs=np.asarray(self.cost(true), dtype=np.float32))
         learner, batch = prepare(self.learner, rollout, self.settings)
+        rate = self.settings.rate(learner.updates)
         critics = self.helper.submit(
             critic_pass,
             learner.critics,
             learner.critic_optimiser,
             batch,
+            rate,
             self.settings,
             key=critic_key,
         )
@@ -128,12 +131,14 @@ class Trainer:
             learner.policy_optimiser,
             batch,
             learner.multiplier.price,
+            rate,
             self.settings,
             key=policy_key,
         )
+        actor = self.actor
         self.learner, progress = finish(learner, rollout, batch, policy, critics.result())
         facts = {**self.ledger.summary(), **self.facts(progress)}
-        self.keep_best(facts)
+        self.keep_best(actor, facts)
         self.seconds += time.perf_counter() - began
         facts["seconds"] = self.seconds
         return facts
@@ -194,11 +199,11 @@ class Trainer:
                 )
         return facts
 
-    def keep_best(self, facts: dict[str, float]) -> None:
-        """Remember the actor if it did better than any before."""
+    def keep_best(self, actor: Actor, facts: dict[str, float]) -> None:
+        """Remember the actor that played this rollout if it did better than any before."""
         score = facts.get("feasible_reward")
-        if score is not None and (self.best is None or score >= self.best.score):
-            self.best = Best(self.actor, score, self.steps)
+        if score is not None and (self.best is None or score > self.best.score):
+            self.best = Best(actor, score, self.steps)
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on from here, as one tree of arrays."""

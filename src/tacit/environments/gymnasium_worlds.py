@@ -65,6 +65,9 @@ class GymnasiumWorlds:
         self.running = True
         return observations
 
+    def stagger(self) -> None:
+        """Nothing: the environments keep their own clocks."""
+
     def step(self, actions: np.ndarray) -> Step:
         """Take one action in every world; worlds whose episode ends start the next one."""
         if not self.running:

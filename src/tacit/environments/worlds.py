@@ -52,6 +52,14 @@ class Worlds(Protocol):
         """Seed every world anew and start an episode in each."""
         ...
 
+    def stagger(self) -> None:
+        """Right after `reset`: let the first episodes end one after the other, if that can be done.
+
+        Worlds that start together would otherwise reach their time limit together for ever, and a
+        batch of steps would show one part of the episode only.
+        """
+        ...
+
     def step(self, actions: np.ndarray) -> Step:
         """Take one action in every world; worlds whose episode ends start the next one."""
         ...

@@ -1,0 +1,29 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (("worlds.py",), ("Environment step", "BlockedHalfCheetah", "Rollout")),
+        (("training.py", "--no-peers"), ("shipped settings", "BlockedHalfCheetah")),
+    ],
+    ids=lambda given: given[0],
+)
+def test_a_quick_benchmark_prints_its_ratios(script, expected, tmp_path):
+    name, *options = script
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(FOLDER / name), "--quick", *options],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    for part in ("machine: ", "ratio", "target", "quick: ", *expected):
+        assert part in done.stdout
+    assert list(tmp_path.iterdir()) == []

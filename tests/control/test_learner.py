@@ -1,0 +1,144 @@
+"""From a rollout to a batch: scales, prices and what the networks see."""
+
+import dataclasses
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tacit.control import learner as learning
+from tacit.control.advantage import advantages
+from tacit.control.learner import Rollout
+from tacit.control.multiplier import Multiplier
+from tacit.control.normalisation import Moments
+from tacit.control.ppo import PPO
+
+STEPS, WORLDS, OBSERVED, COSTS = 6, 3, 4, 2
+SETTINGS = PPO(
+    worlds=WORLDS,
+    rollout=STEPS,
+    minibatch=6,
+    hidden=(8,),
+    discount=0.9,
+    cost_discount=0.8,
+    reward_trace=0.7,
+    cost_trace=0.6,
+    multiplier=Multiplier(kind="pid", budget=0.1, proportional=1.0, integral=0.0),
+)
+BOX = gymnasium.spaces.Box(-1, 1, (3,), np.float32)
+prepare = jax.jit(learning.prepare, static_argnames="settings")
+
+
+@pytest.fixture(scope="module")
+def learner():
+    begun = learning.start(OBSERVED, BOX, COSTS, 50, SETTINGS, key=jax.random.key(0))
+    observed = Moments(jnp.arange(4.0), 1 + jnp.arange(4.0), jnp.asarray(20.0))
+    return begun._replace(observed=observed)
+
+
+@pytest.fixture(scope="module")
+def rollout():
+    random = np.random.default_rng(0)
+    ends = random.random((2, STEPS, WORLDS)) < 0.15
+    return Rollout(
+        observations=random.normal(2, 2, (STEPS, WORLDS, OBSERVED)).astype(np.float32),
+        arrived=random.normal(2, 2, (STEPS, WORLDS, OBSERVED)).astype(np.float32),
+        actions=random.normal(size=(STEPS, WORLDS, 3)).astype(np.float32),
+        rewards=random.normal(3, 2, (STEPS, WORLDS)).astype(np.float32),
+        costs=(random.random((STEPS, WORLDS, COSTS)) < [0.3, 0.6]).astype(np.float32),
+        terminated=ends[0],
+        truncated=ends[1] & ~ends[0],
+    )
+
+
+def with_rules(**rules):
+    return dataclasses.replace(SETTINGS, multiplier=Multiplier(**rules))
+
+
+def test_a_batch_holds_the_advantages_of_scaled_signals(learner, rollout):
+    after, batch = prepare(learner, rollout, SETTINGS)
+    signals = np.concatenate([rollout.rewards[..., None], rollout.costs], axis=-1)
+    discounts, traces = np.array([0.9, 0.8, 0.8]), np.array([0.7, 0.6, 0.6])
+    sums, total = [], np.zeros((WORLDS, 3))
+    for signal, end in zip(signals, rollout.terminated | rollout.truncated, strict=True):
+        total = discounts * total + signal
+        sums.append(total)
+        total = np.where(end[:, None], 0, total)
+    scale = np.std(sums, axis=(0, 1))
+    np.testing.assert_allclose(np.sqrt(after.scales.variance), scale, rtol=1e-4)
+    np.testing.assert_allclose(after.sums, total, rtol=1e-4, atol=1e-6)
+
+    def look(observations):
+        return np.clip((observations - np.arange(4.0)) / np.sqrt(1 + np.arange(4.0)), -10, 10)
+
+    seen = look(rollout.observations)
+    values = learner.critics(jnp.asarray(seen, jnp.float32))
+    gains = advantages(
+        jnp.asarray(signals / scale, jnp.float32),
+        values,
+        learner.critics(jnp.asarray(look(rollout.arrived), jnp.float32)),
+        jnp.asarray(rollout.terminated),
+        jnp.asarray(rollout.truncated),
+        jnp.asarray(discounts, jnp.float32),
+        jnp.asarray(traces, jnp.float32),
+    )
+    number = STEPS * WORLDS
+    np.testing.assert_allclose(batch.observations, seen.reshape(number, -1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(batch.advantages, gains.reshape(number, 3), rtol=1e-3, atol=1e-4)
+    wanted = (gains + values).reshape(number, 3)
+    np.testing.assert_allclose(batch.returns, wanted, rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(batch.actions, rollout.actions.reshape(number, 3))
+    densities = learner.policy.log_probability(batch.observations, batch.actions)
+    np.testing.assert_allclose(batch.log_probabilities, densities, rtol=1e-4)
+
+
+def test_the_price_sees_true_costs_per_step(learner, rollout):
+    for normalise in (True, False):
+        settings = dataclasses.replace(SETTINGS, normalise_costs=normalise)
+        after, _ = prepare(learner, rollout, settings)
+        wanted = rollout.costs.mean(axis=(0, 1)) - 0.1
+        np.testing.assert_allclose(after.multiplier.price, wanted, rtol=1e-5)
+
+
+def test_a_budget_per_episode_sees_the_cost_of_a_step_times_the_mean_length(learner, rollout):
+    rules = {"kind": "pid", "proportional": 1.0, "integral": 0.0, "budget_per": "episode"}
+    ends = int((rollout.terminated | rollout.truncated).sum())
+    assert ends > 0
+    after, _ = prepare(learner, rollout, with_rules(**rules))
+    length = 0.9 * 50 + 0.1 * STEPS * WORLDS / ends
+    assert float(after.episode_length) == pytest.approx(length, rel=1e-5)
+    wanted = rollout.costs.mean(axis=(0, 1)) * length
+    np.testing.assert_allclose(after.multiplier.price, wanted, rtol=1e-5)
+
+
+def test_the_length_of_episodes_is_held_while_none_ends(learner, rollout):
+    never = np.zeros((STEPS, WORLDS), bool)
+    after, _ = prepare(learner, rollout._replace(terminated=never, truncated=never), SETTINGS)
+    assert float(after.episode_length) == pytest.approx(50)
+
+
+def test_signals_can_be_left_as_they_are(learner, rollout):
+    plain = {"normalise_rewards": False, "normalise_costs": False}
+    settings = dataclasses.replace(SETTINGS, reward_trace=0.0, cost_trace=0.0, **plain)
+    over = np.ones((STEPS, WORLDS), bool)
+    _, batch = prepare(learner, rollout._replace(terminated=over), settings)
+    signals = np.concatenate([rollout.rewards[..., None], rollout.costs], axis=-1)
+    # Every episode is one step: what the critics should say is the signal itself.
+    np.testing.assert_allclose(batch.returns, signals.reshape(-1, 3), rtol=1e-4, atol=1e-5)
+
+
+def test_the_moments_of_observations_move_only_after_the_update(learner, rollout):
+    after, _ = prepare(learner, rollout, SETTINGS)
+    np.testing.assert_array_equal(after.observed.mean, learner.observed.mean)
+    learnt, progress = jax.jit(learning.learn, static_argnames="settings")(
+        learner, rollout, SETTINGS, key=jax.random.key(1)
+    )
+    rows = rollout.observations.reshape(-1, OBSERVED)
+    wanted = (20 * np.arange(4.0) + rows.sum(axis=0)) / (20 + len(rows))
+    np.testing.assert_allclose(learnt.observed.mean, wanted, rtol=1e-4)
+    np.testing.assert_allclose(progress.costs, rollout.costs.mean(axis=(0, 1)), rtol=1e-5)
+    np.testing.assert_allclose(progress.prices, after.multiplier.price)
+    assert progress.epochs >= 1
+    assert learnt.updates == 1

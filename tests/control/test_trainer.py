@@ -1,0 +1,297 @@
+"""Training on worlds that the host steps: the same numbers every time, stopped or not."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+import tacit
+from tacit.control import simulated_expert
+from tacit.control.actor import Actor
+from tacit.control.episode_ledger import REMEMBERED, EpisodeLedger
+from tacit.control.multiplier import Multiplier
+from tacit.control.ppo import PPO
+from tacit.control.trainer import Trainer
+from tacit.environments.gymnasium_task import gymnasium_task
+from tacit.errors import DivergenceError, StorageError
+from tacit.runs.array_file import read_arrays
+from tacit.runs.metrics_file import read_metrics
+
+SETTINGS = PPO(
+    steps=4 * 16 * 6,
+    worlds=4,
+    rollout=16,
+    minibatch=32,
+    epochs=2,
+    learning_rate=3e-3,
+    hidden=(8,),
+    multiplier=Multiplier(budget=0.1),
+)
+
+
+def leaning_left(observation, action, next_observation):
+    return next_observation[2] < 0
+
+
+PENDULUM = tacit.make("BiasedPendulum", horizon=12)
+CART = gymnasium_task("CartPole-v1", cost=leaning_left, horizon=12)
+both = pytest.mark.parametrize("task", [PENDULUM, CART], ids=["resumable", "not resumable"])
+
+
+def run(task, *, seed=0, **options):
+    """What was told about every update, and the trainer."""
+    trainer = Trainer(task, SETTINGS, seed=seed, **options)
+    told = []
+    while not trainer.finished:
+        told.append(trainer.advance())
+    trainer.close()
+    return told, trainer
+
+
+def without_seconds(told):
+    return [{name: value for name, value in facts.items() if name != "seconds"} for facts in told]
+
+
+def assert_same_leaves(one, other):
+    for left, right in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_array_equal(np.asarray(left), np.asarray(right))
+
+
+def assert_same_folder(one, other):
+    """Everything in two run folders is the same, except how long it took."""
+    for name in ("checkpoint.safetensors", simulated_expert.ACTOR_FILE):
+        first, second = read_arrays(one / name)[0], read_arrays(other / name)[0]
+        assert set(first) == set(second)
+        for key in set(first) - {"['seconds']"}:
+            assert first[key].tobytes() == second[key].tobytes(), key
+    first, second = (read_metrics(folder / "metrics.jsonl") for folder in (one, other))
+    assert len(first) == SETTINGS.iterations
+    assert without_seconds(first) == without_seconds(second)
+
+
+@pytest.fixture(scope="module", params=[PENDULUM, CART], ids=["pendulum", "cart"])
+def finished(request):
+    """A task with one run of it."""
+    return request.param, *run(request.param)
+
+
+def test_one_seed_gives_one_run_bit_for_bit(finished):
+    task, told, trainer = finished
+    again, other = run(task)
+    assert without_seconds(again) == without_seconds(told)
+    assert_same_leaves(trainer.learner, other.learner)
+    assert_same_leaves(trainer.best.actor.arrays(), other.best.actor.arrays())
+
+
+def test_another_seed_gives_another_run(finished):
+    task, told, trainer = finished
+    others, other = run(task, seed=1)
+    assert without_seconds(others) != without_seconds(told)
+    weights = (t.learner.critics.stack.weights[0] for t in (trainer, other))
+    assert not np.allclose(*weights)
+    assert trainer.world_seed() != other.world_seed()
+
+
+def test_every_update_is_told_with_finite_numbers(finished):
+    task, told, trainer = finished
+    assert [facts["steps"] for facts in told] == [64 * number for number in range(1, 7)]
+    assert trainer.steps == SETTINGS.steps
+    names = {"reward", "feasible_reward", "violation", "episode_length", "episodes", "seconds"}
+    names |= {"steps", "iteration", "kl", "clipped", "epochs", "entropy", "value_error"}
+    names |= {"cost", "multiplier", "cost_value_error"}
+    for facts in told:
+        assert set(facts) == names
+        assert all(np.isfinite(value) for value in facts.values())
+        assert facts["episode_length"] <= task.horizon
+        assert 0 <= facts["violation"] <= 1
+    assert told[-1]["episodes"] >= 4 * 96 // 12
+
+
+def test_the_best_actor_is_the_one_that_played_for_the_highest_feasible_reward():
+    trainer = Trainer(PENDULUM, SETTINGS, seed=3)
+    scores, actors = [], []
+    while not trainer.finished:
+        actors.append(trainer.actor.arrays())
+        scores.append(trainer.advance()["feasible_reward"])
+    trainer.close()
+    best = int(np.argmax(scores))
+    assert trainer.best.score == scores[best]
+    assert trainer.best.steps == (best + 1) * SETTINGS.batch
+    assert_same_leaves(trainer.best.actor.arrays(), actors[best])
+    actor, facts = simulated_expert.best_of(trainer)
+    assert actor is trainer.best.actor
+    assert facts["steps"] == trainer.best.steps
+
+
+def test_no_worse_or_equal_score_replaces_the_best_actor():
+    trainer = Trainer(PENDULUM, SETTINGS, seed=0)
+    kept = []
+    for number, score in enumerate([1.0, 3.0, 2.0, None, 3.5, 3.5], start=1):
+        trainer.iteration = number
+        trainer.keep_best(trainer.actor, {} if score is None else {"feasible_reward": score})
+        kept.append((trainer.best.score, trainer.best.steps))
+    trainer.close()
+    assert kept == [(1.0, 64), (3.0, 128), (3.0, 128), (3.0, 128), (3.5, 320), (3.5, 320)]
+
+
+def test_any_number_of_threads_gives_the_same_numbers():
+    one, first = run(PENDULUM, threads=1)
+    two, second = run(PENDULUM, threads=2)
+    assert without_seconds(one) == without_seconds(two)
+    assert_same_leaves(first.learner, second.learner)
+
+
+@both
+def test_a_state_taken_up_by_another_trainer_goes_on_bit_for_bit(task):
+    trainer, other = (Trainer(task, SETTINGS, seed=5) for _ in range(2))
+    for _ in range(2):
+        trainer.advance()
+    state = jax.tree.map(np.array, trainer.state())
+    told = [trainer.advance() for _ in range(3)]
+    other.restore(state)
+    assert without_seconds([other.advance() for _ in range(3)]) == without_seconds(told)
+    assert_same_leaves(trainer.learner, other.learner)
+    assert trainer.best.steps == other.best.steps
+    trainer.close()
+    other.close()
+
+
+class StopError(Exception):
+    """Raised by those who have seen enough."""
+
+
+def stop_after(iterations):
+    def progress(facts):
+        if facts["iteration"] == iterations:
+            raise StopError
+
+    return progress
+
+
+@both
+def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(task, tmp_path, monkeypatch):
+    monkeypatch.setattr(simulated_expert, "CHECKPOINT_EVERY", 2)
+    simulated_expert.train(task, SETTINGS, seed=2, folder=tmp_path / "straight")
+    folder, notices = tmp_path / "stopped", []
+    # Before the first checkpoint, between two, and right after one.
+    for iterations in (1, 3, 4):
+        with pytest.raises(StopError):
+            simulated_expert.train(
+                task, SETTINGS, seed=2, folder=folder, progress=stop_after(iterations)
+            )
+    simulated_expert.train(task, SETTINGS, seed=2, folder=folder, notice=notices.append)
+    assert notices == []
+    assert_same_folder(tmp_path / "straight", folder)
+    trainer = simulated_expert.train(task, SETTINGS, seed=2, folder=folder)
+    assert trainer.finished
+    assert_same_folder(tmp_path / "straight", folder)
+
+
+def test_a_folder_holds_the_best_actor_and_is_not_taken_for_another_run(tmp_path):
+    trainer = simulated_expert.train(PENDULUM, SETTINGS, seed=2, folder=tmp_path)
+    kept = Actor.load(tmp_path / simulated_expert.ACTOR_FILE)
+    assert_same_leaves(kept.arrays(), trainer.best.actor.arrays())
+    header = read_arrays(tmp_path / simulated_expert.ACTOR_FILE)[1]
+    assert header["task"] == "BiasedPendulum"
+    assert header["steps"] == trainer.best.steps
+    with pytest.raises(StorageError, match="seed"):
+        simulated_expert.train(PENDULUM, SETTINGS, seed=3, folder=tmp_path)
+    other = dataclasses.replace(SETTINGS, clip=0.1)
+    with pytest.raises(StorageError, match="clip"):
+        simulated_expert.train(PENDULUM, other, seed=2, folder=tmp_path)
+
+
+ALWAYS_FORBIDDEN = tacit.make("BiasedPendulum", horizon=12, limit=10.0)
+
+
+def test_a_cost_of_ones_own_is_learned_from_while_true_violations_are_counted():
+    seen = []
+
+    def cost(rollout):
+        seen.append(jax.tree.map(np.copy, rollout))
+        return np.full((16, 4, 1), 0.01)
+
+    told, _ = run(ALWAYS_FORBIDDEN, cost=cost)
+    assert len(seen) == SETTINGS.iterations
+    for rollout in seen:
+        assert rollout.observations.shape == rollout.arrived.shape == (16, 4, 4)
+        assert rollout.actions.shape == (16, 4, 1)
+        assert rollout.terminated.shape == rollout.rewards.shape == (16, 4)
+        assert (rollout.costs == 1).all()
+    prices = [facts["multiplier"] for facts in told]
+    assert prices == sorted(prices, reverse=True)  # 0.01 is below the budget
+    assert prices[-1] < 1
+    assert all(facts["cost"] == pytest.approx(0.01) for facts in told)
+    assert all(facts["violation"] == 1 for facts in told)
+    assert all(facts["feasible_reward"] == 0 < facts["reward"] for facts in told)
+    true, _ = run(ALWAYS_FORBIDDEN)
+    assert true[-1]["multiplier"] > 1
+    assert true[-1]["cost"] == 1
+
+
+def test_a_rollout_says_where_each_step_started_and_where_it_led():
+    trainer = Trainer(PENDULUM, SETTINGS, seed=0)
+    before = trainer.observations
+    rollout = trainer.roll_out(jax.random.key(0))
+    trainer.close()
+    ended = rollout.terminated | rollout.truncated
+    assert ended.any()
+    assert not ended.all()
+    np.testing.assert_allclose(rollout.observations[0], before, rtol=1e-6)
+    stays = np.isclose(rollout.arrived[:-1], rollout.observations[1:]).all(axis=-1)
+    np.testing.assert_array_equal(stays, ~ended[:-1])
+    # A fallen pole leans by more than 0.2; a new episode starts within 0.01.
+    assert (np.abs(rollout.arrived[rollout.terminated][:, 1]) > 0.2).all()
+    assert (np.abs(rollout.observations[1:][ended[:-1]]) <= 0.01 + 1e-6).all()
+    np.testing.assert_array_equal(rollout.costs[..., 0], rollout.arrived[..., 0] < -0.015)
+
+
+def test_a_cost_that_is_no_number_is_a_divergence_that_names_quantity_and_step():
+    def cost(rollout):
+        return np.full((16, 4, 1), np.nan)
+
+    trainer = Trainer(PENDULUM, SETTINGS, seed=0, cost=cost)
+    with pytest.raises(DivergenceError, match=r"BiasedPendulum diverged: .* is nan after 64 steps"):
+        trainer.advance()
+    trainer.close()
+
+
+def entered(ledger, rewards, costs, ended):
+    ledger.add(*(np.array(field, float) for field in (rewards, costs)), np.array(ended, bool))
+
+
+def test_the_ledger_sums_episodes_over_rollouts():
+    ledger = EpisodeLedger.start(2)
+    assert ledger.summary() == {}
+    # Two worlds; the first ends after three steps, violated in the first rollout.
+    entered(ledger, [[1, 5], [2, 5]], [[[1], [0]], [[0], [0]]], [[0, 0], [0, 0]])
+    assert ledger.summary() == {}
+    entered(ledger, [[3, 5], [4, 5]], [[[0], [0]], [[0], [0]]], [[1, 0], [0, 1]])
+    assert ledger.summary() == {
+        "reward": (6 + 20) / 2,
+        "feasible_reward": 20 / 2,
+        "violation": 0.5,
+        "episode_length": 3.5,
+        "episodes": 2,
+    }
+    np.testing.assert_array_equal(ledger.running, [[4, 0, 1], [0, 0, 0]])
+
+
+def test_the_ledger_remembers_the_last_hundred_and_survives_a_file():
+    ledger = EpisodeLedger.start(2)
+    count = REMEMBERED // 2 + 10
+    rewards = np.arange(2.0 * count).reshape(count, 2)
+    entered(ledger, rewards, np.zeros((count, 2, 1)), np.ones((count, 2)))
+    assert ledger.number == 2 * count
+    assert ledger.summary()["reward"] == rewards.reshape(-1)[-REMEMBERED:].mean()
+    back = EpisodeLedger.from_arrays(ledger.arrays())
+    assert back.summary() == ledger.summary()
+    np.testing.assert_array_equal(back.running, ledger.running)
+
+
+def test_a_violation_of_any_constraint_is_a_violation():
+    ledger = EpisodeLedger.start(3)
+    costs = [[[0, 0], [0, 0.1], [2, 0]]]
+    entered(ledger, [[1, 1, 1]], costs, [[1, 1, 1]])
+    assert ledger.summary()["violation"] == pytest.approx(2 / 3)
