@@ -1,35 +1,33 @@
 """What could a perfect controller do on the task "BiasedPendulum"?
 
-    python benchmarks/perfect_pendulum.py [--size 1.0] [--episodes 4096]
+    python benchmarks/perfect_pendulum.py [--size 1.0] [--episodes 6000] [--seed 0]
 
-Solves the task by dynamic programming and plays the controller that comes out of it in the task's
-own worlds. Three wishes, each with a controller of its own:
+Solves the task by dynamic programming, on a grid of `size` and on one half as fine, and plays the
+controller of the finer one in the task's own worlds. Three wishes, each with its own controller:
 
     reward    the most reward per episode, where an episode that ever violates counts as zero;
     complete  the most episodes that last to the end and never violate;
     safe      the fewest violating episodes, where letting the pole fall is a way out.
 
-Method. A state is (x, theta, v, omega), with t steps taken and R reward collected. The physics of
-a step is deterministic and known by simulating it: s' = f(s, u). Then noise moves the two
-velocities only, so that violating and falling are decided by s' alone, and
+A state is s = (x, theta, v, omega), with t steps taken and reward R collected. Physics takes it to
+s' = f(s, u); the noise then moves the velocities only, so that s' decides about violating, falling:
 
     V_t(s, R) = max_u  0                          where x' < limit,
-                       R + r(x')                  where the pole fell (nothing, if "complete"),
+                       R + r(x')                  where the pole fell (0 for "complete"),
                        W_{t+1}(s', R + r(x'))     else,
     W_t(s, R) = E V_t(s + noise, R),              V_T(s, R) = R.
 
-"complete" and "safe" start with R = 1 and r = 0, which makes V a probability.
-
-V lives on a grid, finest near the limit and near rest, with levels of R that are fractions of t.
-The noise is integrated exactly over the function that is linear between the points of this grid;
-W, which is smooth in v and omega, lives on a finer one there. The physics does not depend on x,
-so f is simulated for (theta, v, omega, u) only.
+"complete" and "safe" start with R = 1 and r = 0, which makes V a probability. V lives on a grid,
+finest near the limit and near rest, with a few levels of R that are fractions of t; what leaves
+the grid is worth nothing. V is linear between grid points and the noise integrated exactly; W has
+a finer grid. V jumps where violating becomes inevitable, so that errors go down like the spacing:
+the two grids are extrapolated to spacing zero. What was played is possible whatever the grid.
 """
 
 import os
-from dataclasses import dataclass
+import time
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -38,86 +36,65 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import scipy.sparse
+import tyro
 from mujoco.batch import Batch
+from rich.console import Console
+from rich.table import Table
 from scipy.special import ndtr
+from scipy.stats import binomtest
 
 import tacit
 from tacit.environments.mujoco_models import load_model
 
-LIMIT, FALLEN, HORIZON, NOISE, FRAME_SKIP = -0.015, 0.2, 100, 0.2, 2
-CONTROL_MOST = 3.0
-X_MOST, X_SCALE = 0.9, 0.02
-TRIED = jnp.linspace(-CONTROL_MOST, CONTROL_MOST, 61)
+LIMIT, FALLEN, HORIZON, NOISE, FRAME_SKIP, STRONGEST = -0.015, 0.2, 100, 0.2, 2, 3.0
+X_MOST, X_SCALE, V_MOST, OMEGA_MOST = 0.9, 0.02, 2.5, 5.0
+TRIED = np.linspace(-STRONGEST, STRONGEST, 61)
 
 
-@dataclass(frozen=True)
-class Wish:
-    """What to maximise: whether reward is collected, and what a fall leaves of R."""
+class Wish(NamedTuple):
+    """What to maximise: levels of R (per step if it `collects`), and the part a fall leaves."""
 
     name: str
     fractions: tuple[float, ...]
     collects: bool
-    kept_in_a_fall: float
+    kept: float
 
     def levels(self, step: int) -> np.ndarray:
         """The values of R on the grid after `step` steps."""
-        return np.array(self.fractions) * (step if self.collects else 1.0)
+        return np.array(self.fractions, np.float32) * (step if self.collects else 1)
 
 
 WISHES = (
-    Wish("reward", (0.1, 0.25, 0.4, 0.65, 1.0), True, 1.0),
+    Wish("reward", (0.1, 0.25, 0.5, 1.0), True, 1.0),
     Wish("complete", (1.0,), False, 0.0),
     Wish("safe", (1.0,), False, 1.0),
 )
 
 
-def spread(most: float, count: int, bend: float) -> np.ndarray:
-    """An odd number of points from -most to most, `bend` times denser at zero than at the ends."""
-    places = np.linspace(-1, 1, 2 * (count // 2) + 1) * np.arccosh(bend)
-    return most * np.sinh(places) / np.sinh(np.arccosh(bend))
-
-
-class Axes:
-    """The points of the grid along x, theta, v and omega, and those of W along v and omega."""
-
-    def __init__(self, size: float, **C) -> None:
-        def count(points: float) -> int:
-            return round(points * size)
-
-        self.x_count = C.get("x") or count(44)
-        self.x_rate = np.log1p(X_MOST / X_SCALE) / (self.x_count - 1)
-        self.x = LIMIT + X_SCALE * np.expm1(self.x_rate * np.arange(self.x_count))
-        self.theta = np.linspace(-FALLEN, FALLEN, 2 * ((C.get("theta") or count(24)) // 2) + 1)
-        self.v, self.fine_v = (spread(2.5, n, 5.0) for n in (C.get("v") or count(30), C.get("fv") or count(64)))
-        self.omega, self.fine_omega = (spread(5.0, n, 4.0) for n in (C.get("o") or count(44), C.get("fo") or count(100)))
-        self.controls = np.linspace(-CONTROL_MOST, CONTROL_MOST, 2 * ((C.get("u") or count(12)) // 2) + 1)
-        self.blur_v = blur(self.v, self.fine_v)
-        self.blur_omega = blur(self.omega, self.fine_omega)
+def spread(most: float, pairs: int, bend: float) -> np.ndarray:
+    """Points from -most to most, zero among them, `bend` times denser there than at the ends."""
+    scale = np.arccosh(bend)
+    return most * np.sinh(scale * np.linspace(-1, 1, 2 * pairs + 1)) / np.sinh(scale)
 
 
 def blur(points: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The matrix that takes values at `points` to their mean under noise around each of `at`.
-
-    Values are linear between the points and constant beyond them.
-    """
-
-    def mean_excess(edges: np.ndarray) -> np.ndarray:
-        """E max(0, z + noise - edge) for each z in `at` and each edge."""
-        far = (at[:, None] - edges) / NOISE
-        return NOISE * (far * ndtr(far) + np.exp(-(far**2) / 2) / np.sqrt(2 * np.pi))
-
-    slopes = np.diff(mean_excess(points), axis=1) / -np.diff(points)
-    return -np.diff(np.pad(slopes, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0))), axis=1)
+    """The matrix that takes values at `points` to their means under noise around each of `at`."""
+    far = (at[:, None] - points) / NOISE
+    # E max(0, z + noise - point), whose second differences are the means of the linear hats.
+    excess = NOISE * (far * ndtr(far) + np.exp(-(far**2) / 2) / np.sqrt(2 * np.pi))
+    passed = np.pad(-np.diff(excess) / np.diff(points), ((0, 0), (1, 1)))
+    passed[:, 0] = 1.0
+    return -np.diff(passed).astype(np.float32)
 
 
 def simulate(states: np.ndarray, controls: np.ndarray) -> np.ndarray:
     """f: where the task's own physics takes each state (x, theta, v, omega), without noise."""
-    number = len(states)
-    batch = Batch(load_model("inverted_pendulum.xml"), number, 1)
-    batch.reset(stage=mujoco.mjtStage.mjSTAGE_NONE.value)
+    stage: Any = mujoco.mjtStage.mjSTAGE_NONE  # pyright: ignore[reportAttributeAccessIssue]
+    batch = Batch(load_model("inverted_pendulum.xml"), len(states), 1)
+    batch.reset(stage=stage.value)
     batch.state[:, 1:5] = states
     batch.bind("ctrl")[:] = controls[:, None]
-    batch.step(nstep=FRAME_SKIP, stage=mujoco.mjtStage.mjSTAGE_NONE.value)
+    batch.step(nstep=FRAME_SKIP, stage=stage.value)
     return batch.state[:, 1:5].copy()
 
 
@@ -126,172 +103,172 @@ def reward(x: jax.Array) -> jax.Array:
     return 0.1 + 0.9 * jnp.clip(x / -0.01, 0.0, 1.0)
 
 
-def place(points: jax.Array, values: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The point below each value, and how far it is on the way to the next; clipped to the ends."""
-    below = jnp.clip(jnp.searchsorted(points, values, side="right") - 1, 0, len(points) - 2)
-    way = (values - points[below]) / (points[below + 1] - points[below])
-    return below, jnp.clip(way, 0.0, 1.0)
+def place(points: np.ndarray, values: Any) -> tuple[Any, Any]:
+    """The number of the point below each value, and how far it is on the way to the next."""
+    grid = jnp.asarray(points)
+    below = jnp.clip(jnp.searchsorted(grid, values, side="right") - 1, 0, len(grid) - 2)
+    return below, (values - grid[below]) / (grid[below + 1] - grid[below])
+
+
+def corners(places: Any) -> Any:
+    """The weight and the index of each corner of the cells that hold some `places`."""
+    for corner in np.ndindex((2,) * len(places)):
+        weight, index = 1.0, ()
+        for high, (below, way) in zip(corner, places, strict=True):
+            weight, index = weight * (way if high else 1 - way), (*index, below + high)
+        yield weight, index
 
 
 def at_level(columns: jax.Array, collected: jax.Array, levels: jax.Array) -> jax.Array:
     """Interpolate the last axis of `columns`, which holds one value per level of R."""
     value = columns[..., 0]
-    for level in range(len(levels) - 1):
-        way = (collected - levels[level]) / (levels[level + 1] - levels[level])
-        value += jnp.clip(way, 0.0, 1.0) * (columns[..., level + 1] - columns[..., level])
+    for i in range(len(levels) - 1):
+        way = (collected - levels[i]) / (levels[i + 1] - levels[i])
+        value += jnp.clip(way, 0.0, 1.0) * (columns[..., i + 1] - columns[..., i])
     return value
 
 
 @partial(jax.jit, static_argnames=("collects", "kept"), donate_argnames="best")
 def improve(best, columns, shift, fell, x, levels, next_levels, *, collects, kept):
-    """Raise V to what one control gives, where that is more.
-
-    `columns` holds W at the (theta, v, omega) where the control leads, for every x and level of R;
-    `shift` is how far x moves, `fell` where the pole fell.
-    """
+    """Raise V to what one control gives, from W in the `columns` (x, level of R) it leads to."""
     arrived = x + shift[:, None]
-    far = jnp.log1p(jnp.maximum(arrived - LIMIT, 0.0) / X_SCALE) * (len(x) - 1)
-    below = jnp.clip((far / np.log1p(X_MOST / X_SCALE)).astype(int), 0, len(x) - 2)
+    far = jnp.log1p(jnp.maximum(arrived - LIMIT, 0.0) / X_SCALE) / np.log1p(X_MOST / X_SCALE)
+    below = jnp.clip((far * (len(x) - 1)).astype(int), 0, len(x) - 2)
     way = jnp.clip((arrived - x[below]) / (x[below + 1] - x[below]), 0.0, 1.0)
     low, high = (jnp.take_along_axis(columns, below[..., None] + i, axis=1) for i in (0, 1))
     mixed = (low + way[..., None] * (high - low))[:, :, None, :]
     collected = levels + (reward(arrived)[..., None] if collects else 0.0)
-    value = jnp.where(
-        fell[:, None, None], kept * collected, at_level(mixed, collected, next_levels)
-    )
+    going_on = at_level(mixed, collected, next_levels)
+    value = jnp.where(fell[:, None, None], kept * collected, going_on)
     outside = (arrived < LIMIT) | (arrived > x[-1])
     return jnp.maximum(best, jnp.where(outside[..., None], 0.0, value))
 
 
 @partial(jax.jit, static_argnames=("collects", "kept"))
-def choose(states, ends, collected, w, axes, next_levels, *, collects, kept):
-    """The best of `TRIED` controls in each state, and its value.
-
-    `ends` holds f of the state for the least, the middle and the greatest control; between
-    them f is very nearly a parabola.
-    """
+def choose(ends, collected, w, axes, next_levels, *, collects, kept):
+    """The best control for each state and its value; f is a parabola through its three `ends`."""
     least, middle, greatest = (end[:, None] for end in ends)
-    part = (TRIED / CONTROL_MOST)[:, None]
+    part = (TRIED / STRONGEST)[:, None]
     after = middle + part * (greatest - least) / 2 + part**2 * ((greatest + least) / 2 - middle)
-    collected = collected[:, None] + (reward(after[..., 0]) if collects else 0.0)
-    places = [place(points, after[..., i]) for points, i in zip(axes, (2, 3, 1, 0), strict=True)]
-    columns = jnp.zeros((*after.shape[:2], w.shape[-1]))
-    for corner in np.ndindex(2, 2, 2, 2):
-        weight, index = jnp.ones(after.shape[:2]), ()
-        for high, (below, way) in zip(corner, places, strict=True):
-            weight *= way if high else 1 - way
-            index += (below + high,)
+    v, omega, theta, x = (after[..., i] for i in (2, 3, 1, 0))
+    collected = collected[:, None] + (reward(x) if collects else 0.0)
+    places = [place(points, part) for points, part in zip(axes, (v, omega, theta, x), strict=True)]
+    columns = jnp.zeros((*x.shape, w.shape[-1]))
+    for weight, index in corners(places):
         columns += weight[..., None] * w[index]
     value = at_level(columns, collected, next_levels)
-    value = jnp.where(jnp.abs(after[..., 1]) > FALLEN, kept * collected, value)
-    v, omega, _, x = (
-        (after[..., i] < points[0]) | (after[..., i] > points[-1])
-        for points, i in zip(axes, (2, 3, 1, 0), strict=True)
-    )
-    value = jnp.where(v | omega | x, 0.0, value)
-    best = value.argmax(axis=1)
-    return TRIED[best], jnp.take_along_axis(value, best[:, None], axis=1)[:, 0]
+    value = jnp.where(jnp.abs(theta) > FALLEN, kept * collected, value)
+    fast = (jnp.abs(v) > V_MOST) | (jnp.abs(omega) > OMEGA_MOST)
+    value = jnp.where(fast | (x < LIMIT) | (x > axes[3][-1]), 0.0, value)
+    return jnp.asarray(TRIED)[value.argmax(axis=1)], value.max(axis=1)
 
 
 class Programme:
-    """The physics on the grid, and the programme that runs on it."""
+    """The physics on a grid, and the programme that runs on it."""
 
-    def __init__(self, size: float, **C) -> None:
-        self.axes = axes = Axes(size, **C)
-        self.shape = (len(axes.v), len(axes.omega), len(axes.theta))
-        self.fine_shape = (len(axes.fine_v), len(axes.fine_omega), len(axes.theta))
-        v, omega, theta = (
-            part.ravel() for part in np.meshgrid(axes.v, axes.omega, axes.theta, indexing="ij")
-        )
-        starts = np.stack([np.zeros_like(v), theta, v, omega], axis=1)
-        self.moves = [self.move(simulate(starts, np.full(len(v), u))) for u in axes.controls]
+    def __init__(self, size: float) -> None:
+        theta = np.linspace(-FALLEN, FALLEN, 2 * round(10 * size) + 1)
+        v, fine_v = (spread(V_MOST, round(n * size), 5.0) for n in (20, 32))
+        omega, fine_omega = (spread(OMEGA_MOST, round(n * size), 4.0) for n in (16, 36))
+        far = np.linspace(0, np.log1p(X_MOST / X_SCALE), round(32 * size))
+        self.x = (LIMIT + X_SCALE * np.expm1(far)).astype(np.float32)
+        self.axes = (fine_v, fine_omega, theta, self.x)
+        self.blurs = blur(v, fine_v), blur(omega, fine_omega)
+        points = np.stack(np.meshgrid([0.0], v, omega, theta, indexing="ij"), axis=-1)
+        states = points.reshape(-1, 4)[:, [0, 3, 1, 2]]
+        self.rows = len(states)
+        controls = np.linspace(-STRONGEST, STRONGEST, 2 * round(12 * size) + 1)
+        self.moves = [self.move(simulate(states, np.full(self.rows, u))) for u in controls]
 
-    def move(self, after: np.ndarray) -> tuple[Any, jax.Array, jax.Array]:
+    def move(self, after: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
         """For one control: the matrix that looks W up where it leads, the shift in x, the falls."""
-        fell = np.abs(after[:, 1]) > FALLEN
-        left = (np.abs(after[:, 2:]) > (self.axes.v[-1], self.axes.omega[-1])).any(axis=1)
-        points = (self.axes.fine_v, self.axes.fine_omega, self.axes.theta)
-        places = [
-            [np.asarray(part) for part in place(jnp.asarray(grid), jnp.asarray(after[:, i]))]
-            for grid, i in zip(points, (2, 3, 1), strict=True)
-        ]
-        weights, columns = [], []
-        for corner in np.ndindex(2, 2, 2):
-            sides = list(zip(corner, places, strict=True))
-            weight = np.prod([way if high else 1 - way for high, (_, way) in sides], axis=0)
-            weights.append(np.where(fell | left, 0.0, weight))
-            index = tuple(below + high for high, (below, _) in sides)
-            columns.append(np.ravel_multi_index(index, self.fine_shape))
-        rows = np.tile(np.arange(len(after)), 8)
-        entries = (np.concatenate(weights).astype(np.float32), (rows, np.concatenate(columns)))
-        size = (len(after), int(np.prod(self.fine_shape)))
-        look_up = scipy.sparse.csr_array(scipy.sparse.coo_array(entries, shape=size))
-        return look_up, jnp.asarray(after[:, 0], jnp.float32), jnp.asarray(fell & ~left)
+        outside = (np.abs(after[:, 2:]) > (V_MOST, OMEGA_MOST)).any(axis=1)
+        fell = (np.abs(after[:, 1]) > FALLEN) & ~outside
+        shape = tuple(len(points) for points in self.axes[:3])
+        pairs = zip(self.axes[:3], after[:, [2, 3, 1]].T, strict=True)
+        places = [tuple(map(np.asarray, place(points, values))) for points, values in pairs]
+        look_up = scipy.sparse.csr_array((self.rows, np.prod(shape)), dtype=np.float32)
+        for weight, index in corners(places):
+            weight = np.where(fell | outside, 0.0, weight).astype(np.float32)
+            entries = (weight, np.ravel_multi_index(index, shape), np.arange(self.rows + 1))
+            look_up += scipy.sparse.csr_array(entries, shape=look_up.shape)
+        return look_up, after[:, 0].astype(np.float32), fell
 
     def blurred(self, values: np.ndarray) -> np.ndarray:
-        """W on its fine grid, from V on the coarse one."""
-        axes = self.axes
-        over_v = axes.blur_v.astype(np.float32) @ values.reshape(len(axes.v), -1)
-        over_v = over_v.reshape(len(axes.fine_v), len(axes.omega), -1)
-        return axes.blur_omega.astype(np.float32) @ over_v
+        """W on its finer grid, from V."""
+        over_v, over_omega = self.blurs
+        half = over_v @ values.reshape(over_v.shape[1], -1)
+        w = over_omega @ half.reshape(len(over_v), over_omega.shape[1], -1)
+        return w.reshape(*(len(points) for points in self.axes), -1)
 
     def solve(self, wish: Wish) -> list[np.ndarray]:
         """V after 0, 1, ..., HORIZON steps; its axes are (v, omega, theta), x, level of R."""
-        shape = (int(np.prod(self.shape)), self.axes.x_count, len(wish.fractions))
-        solution = [np.broadcast_to(wish.levels(HORIZON).astype(np.float32), shape)]
+        shape = (self.rows, len(self.x), len(wish.fractions))
+        solution = [np.broadcast_to(wish.levels(HORIZON), shape)]
         for step in reversed(range(HORIZON)):
-            w = self.blurred(solution[-1]).reshape(int(np.prod(self.fine_shape)), -1)
-            best = jnp.zeros(shape)
-            for look_up, shift, fell in self.moves:
+            w = self.blurred(solution[-1]).reshape(-1, shape[1] * shape[2])
+            best, levels = jnp.zeros(shape), (wish.levels(step), wish.levels(step + 1))
+            for look_up, *led in self.moves:
+                columns = (look_up @ w).reshape(shape)
                 best = improve(
-                    best,
-                    (look_up @ w).reshape(shape),
-                    shift,
-                    fell,
-                    self.axes.x,
-                    wish.levels(step),
-                    wish.levels(step + 1),
-                    collects=wish.collects,
-                    kept=wish.kept_in_a_fall,
+                    best, columns, *led, self.x, *levels, collects=wish.collects, kept=wish.kept
                 )
             solution.append(np.asarray(best))
         return solution[::-1]
 
     def play(self, wish: Wish, solution: list[np.ndarray], number: int, seed: int) -> dict:
-        """One episode in each of `number` worlds of the task; see `Result`."""
+        """One episode in each of `number` worlds; "value" is what the programme expects."""
         worlds = tacit.make("BiasedPendulum").worlds(number, threads=1)
-        states = worlds.reset(seed)
-        axes = (self.axes.fine_v, self.axes.fine_omega, self.axes.theta, self.axes.x)
-        alive, violated = np.ones(number, bool), np.zeros(number, bool)
-        rewards, lengths, fell = np.zeros(number), np.zeros(number), np.zeros(number, bool)
-        promised = np.zeros(number)
+        states, alive = worlds.reset(seed), np.ones(number, bool)
+        violated, fell, value = np.zeros((3, number), bool)
+        rewards, lengths = np.zeros((2, number))
         for step in range(HORIZON):
-            w = self.blurred(solution[step + 1]).reshape(*self.fine_shape, self.axes.x_count, -1)
-            ends = [simulate(states, np.full(number, u)) for u in (-CONTROL_MOST, 0, CONTROL_MOST)]
-            controls, values = choose(
-                states,
-                ends,
-                rewards if wish.collects else np.ones(number),
-                w,
-                axes,
-                wish.levels(step + 1),
-                collects=wish.collects,
-                kept=wish.kept_in_a_fall,
+            ends = [simulate(states, np.full(number, u)) for u in (-STRONGEST, 0.0, STRONGEST)]
+            collected = rewards if wish.collects else np.ones(number)
+            w, levels = self.blurred(solution[step + 1]), wish.levels(step + 1)
+            controls, expected = choose(
+                ends, collected, w, self.axes, levels, collects=wish.collects, kept=wish.kept
             )
-            promised = promised if step else np.asarray(values)
+            value = value if step else np.asarray(expected)
             taken = worlds.step(np.asarray(controls)[:, None])
             states = taken.observations
-            rewards += alive * taken.rewards
-            lengths += alive
+            rewards, lengths = rewards + alive * taken.rewards, lengths + alive
             violated |= alive & (taken.costs[:, 0] > 0)
             fell |= alive & taken.terminated
             alive &= ~(taken.terminated | taken.truncated)
-        return {
-            "promised": promised,
-            "feasible": rewards * ~violated,
-            "violated": violated,
-            "fell": fell,
-            "lengths": lengths,
-            "complete": (lengths == HORIZON) & ~fell & ~violated,
-            "rewards": rewards,
-        }
+        complete, feasible = ~(fell | violated), rewards * ~violated
+        played = {"feasible": feasible, "violated": violated, "fell": fell, "complete": complete}
+        return played | {"steps": lengths, "value": value}
+
+
+def interval(values: np.ndarray) -> str:
+    """A mean with its 95 % interval: exact for yes and no, normal for numbers."""
+    if values.dtype == bool:
+        share = binomtest(int(values.sum()), len(values)).proportion_ci()
+        return f"{100 * values.mean():.2f} % [{100 * share.low:.2f}, {100 * share.high:.2f}]"
+    return f"{values.mean():.2f} +- {1.96 * values.std() / np.sqrt(len(values)):.2f}"
+
+
+def main(size: float = 1.0, episodes: int = 6000, seed: int = 0) -> None:
+    """Solve and play all three wishes and print what came of it."""
+    started, console = time.perf_counter(), Console(width=120)
+    table = Table("", *(wish.name for wish in WISHES), title="A perfect controller")
+    coarse, fine = Programme(size / 2), Programme(size)
+    columns = []
+    for wish in WISHES:
+        few = coarse.play(wish, coarse.solve(wish), min(episodes, 1000), seed)
+        many = fine.play(wish, fine.solve(wish), episodes, seed)
+        low, high = float(few.pop("value").mean()), float(many.pop("value").mean())
+        expected = {"expected, coarse": low, "expected": high, "extrapolated": 2 * high - low}
+        rows = {name: f"{value:.4f}" for name, value in expected.items()}
+        rows |= {"coarse played, feasible": interval(few["feasible"])}
+        rows |= {"coarse played, complete": interval(few["complete"])}
+        columns.append(rows | {f"played, {name}": interval(many[name]) for name in many})
+        console.print(f"{wish.name}: done after {time.perf_counter() - started:.0f} s")
+    for name in columns[0]:
+        table.add_row(name, *(rows[name] for rows in columns))
+    console.print(table, f"{fine.rows * len(fine.x):,} grid points, {len(fine.moves)} controls")
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

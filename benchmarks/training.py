@@ -10,6 +10,7 @@ without it the first two tables are left out. Exits with 1 if a target is missed
 """
 
 import argparse
+import math
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -102,14 +103,16 @@ def gradient_step(quick: bool) -> Row:
     batch = random_batch(size, observed, acted[0])
 
     def epoch() -> None:
+        pace = settings.rate(learner.updates)
         critics = helper.submit(
-            critic_pass, learner.critics, learner.critic_optimiser, batch, settings, key=key
+            critic_pass, learner.critics, learner.critic_optimiser, batch, pace, settings, key=key
         )
         policy = policy_pass(
             learner.policy,
             learner.policy_optimiser,
             batch,
             learner.multiplier.price,
+            pace,
             settings,
             key=key,
         )
@@ -129,7 +132,8 @@ def against_limit(name: Simulated, quick: bool) -> Row:
     """Training with the shipped settings over the physics alone."""
     settings = preset(tacit.make(name))
     if quick:
-        settings = replace(settings, rollout=settings.minibatch, epochs=2)
+        rollout = settings.minibatch // math.gcd(settings.minibatch, settings.worlds)
+        settings = replace(settings, rollout=rollout, epochs=2)
     trainer = warmed(name, settings)
     bare = BarePhysics(trainer.worlds, random_actions(trainer.worlds, 2 if quick else 64))
     bare.seconds()

@@ -13,6 +13,7 @@ from tacit.control.multiplier import Multiplier
 from tacit.control.play import play
 from tacit.control.ppo import PPO
 from tacit.environments.gymnasium_task import gymnasium_task
+from tacit.environments.worlds import Step
 from tacit.errors import ArgumentError, TaskError
 
 HORIZON, LIMIT = 60, -0.05
@@ -190,6 +191,34 @@ def test_episodes_without_end_are_an_error(monkeypatch):
     with pytest.raises(TaskError, match="did not end within 20 steps"):
         play(worlds, lambda observations: np.zeros((2, 2)), seed=0)
     worlds.close()
+
+
+class Scripted:
+    """Two worlds: one is cut short after 2 steps and falls 1 step later, one falls after 4."""
+
+    number = 2
+
+    def reset(self, seed):
+        self.steps = 0
+        return np.zeros((2, 1))
+
+    def step(self, actions):
+        self.steps += 1
+        here = np.full((2, 1), float(self.steps))
+        terminated = np.array([self.steps == 3, self.steps == 4])
+        truncated = np.array([self.steps == 2, False])
+        ended = (terminated | truncated)[:, None]
+        return Step(np.where(ended, -1.0, here), here, here[:, 0], here, terminated, truncated)
+
+
+def test_what_happens_after_the_first_episode_of_a_world_is_not_part_of_it():
+    episodes = play(Scripted(), lambda observations: 10 * observations, seed=0)
+    np.testing.assert_array_equal(episodes.lengths, [2, 4])
+    np.testing.assert_array_equal(episodes.terminated, [False, True])
+    np.testing.assert_array_equal(episodes.observations[..., 0], [[0, 1, 2, 0, 0], [0, 1, 2, 3, 4]])
+    np.testing.assert_array_equal(episodes.actions[..., 0], [[0, 10, 0, 0], [0, 10, 20, 30]])
+    np.testing.assert_array_equal(episodes.rewards, [[1, 2, 0, 0], [1, 2, 3, 4]])
+    np.testing.assert_array_equal(episodes.costs[..., 0], [[1, 2, 0, 0], [1, 2, 3, 4]])
 
 
 @pytest.fixture(scope="module")

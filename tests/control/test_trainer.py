@@ -157,6 +157,21 @@ def test_a_state_taken_up_by_another_trainer_goes_on_bit_for_bit(task):
     other.close()
 
 
+def test_episodes_that_a_saved_state_cuts_off_count_for_nothing():
+    trainer = Trainer(CART, SETTINGS, seed=1)
+    trainer.advance()
+    assert trainer.ledger.running[:, 2].any()
+    assert trainer.learner.sums.any()
+    trainer.state()
+    assert not trainer.ledger.running.any()
+    assert not trainer.learner.sums.any()
+    for _ in range(2):
+        trainer.advance()
+        trainer.state()
+    trainer.close()
+    assert trainer.ledger.ended[:, 3].max() <= CART.horizon
+
+
 class StopError(Exception):
     """Raised by those who have seen enough."""
 
