@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from tacit.control.simulated_expert import ACTOR_FILE
+from tacit.control.expert import ACTOR_FILE
 from tacit.runs.array_file import read_arrays
 from tacit.runs.metrics_file import read_metrics
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -197,6 +198,7 @@ class Scripted:
     """Two worlds: one is cut short after 2 steps and falls 1 step later, one falls after 4."""
 
     number = 2
+    action_space = gymnasium.spaces.Box(-1, 1, (1,))
 
     def reset(self, seed):
         self.steps = 0
@@ -283,3 +285,26 @@ def test_an_expert_of_ones_own_need_not_know_anything(walked):
 def test_a_seed_that_is_none_is_an_error(seed):
     with pytest.raises(ArgumentError, match="seed must be a whole number"):
         tacit.train_expert(PENDULUM, settings=dataclasses.replace(SETTINGS), seed=seed)
+
+
+def test_a_policy_that_writes_into_its_arrays_spoils_nothing():
+    worlds = PENDULUM.worlds(3)
+    buffer = np.zeros((3, 1))
+
+    def careless(observations):
+        buffer[:] = observations[:, :1]
+        observations *= 0
+        return buffer
+
+    episodes = play(worlds, careless, seed=4)
+    worlds.close()
+    first = episodes.lengths.min()
+    np.testing.assert_array_equal(episodes.actions[:, :first], episodes.observations[:, :first, :1])
+    assert len(np.unique(episodes.actions[:, :first])) > first
+
+
+def test_actions_are_recorded_as_the_world_takes_them():
+    worlds = PENDULUM.worlds(2)
+    episodes = play(worlds, lambda seen: np.full((len(seen), 1), 100.0), seed=0)
+    worlds.close()
+    assert (episodes.actions[episodes.rewards > 0] == 3).all()

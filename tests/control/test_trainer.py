@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.control import simulated_expert
+from tacit.control import episode_ledger, simulated_expert
 from tacit.control.actor import Actor
-from tacit.control.episode_ledger import REMEMBERED, EpisodeLedger
+from tacit.control.episode_ledger import REMEMBERED, EpisodeLedger, feasible_score
+from tacit.control.expert import ACTOR_FILE
 from tacit.control.multiplier import Multiplier
 from tacit.control.ppo import PPO
 from tacit.control.trainer import Trainer
 from tacit.environments.gymnasium_task import gymnasium_task
-from tacit.errors import DivergenceError, StorageError
+from tacit.errors import ArgumentError, DivergenceError, StorageError
 from tacit.runs.array_file import read_arrays
 from tacit.runs.metrics_file import read_metrics
 
@@ -60,14 +61,21 @@ def assert_same_leaves(one, other):
 
 def assert_same_folder(one, other):
     """Everything in two run folders is the same, except how long it took."""
-    for name in ("checkpoint.safetensors", simulated_expert.ACTOR_FILE):
-        first, second = read_arrays(one / name)[0], read_arrays(other / name)[0]
-        assert set(first) == set(second)
-        for key in set(first) - {"['seconds']"}:
-            assert first[key].tobytes() == second[key].tobytes(), key
+    first, second = (read_arrays(path / "checkpoint.safetensors")[0] for path in (one, other))
+    assert set(first) == set(second)
+    for key in set(first) - {"['seconds']"}:
+        assert first[key].tobytes() == second[key].tobytes(), key
     first, second = (read_metrics(folder / "metrics.jsonl") for folder in (one, other))
     assert len(first) == SETTINGS.iterations
     assert without_seconds(first) == without_seconds(second)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_memory():
+    """Six episodes are enough to judge an actor by."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(episode_ledger, "REMEMBERED", 6)
+        yield
 
 
 @pytest.fixture(scope="module", params=[PENDULUM, CART], ids=["pendulum", "cart"])
@@ -113,23 +121,23 @@ def test_the_best_actor_is_the_one_that_played_for_the_highest_feasible_reward()
     scores, actors = [], []
     while not trainer.finished:
         actors.append(trainer.actor.arrays())
-        scores.append(trainer.advance()["feasible_reward"])
+        trainer.advance()
+        score = trainer.ledger.score()
+        scores.append(-np.inf if score is None else score)
     trainer.close()
     best = int(np.argmax(scores))
     assert trainer.best.score == scores[best]
     assert trainer.best.steps == (best + 1) * SETTINGS.batch
     assert_same_leaves(trainer.best.actor.arrays(), actors[best])
-    actor, facts = simulated_expert.best_of(trainer)
-    assert actor is trainer.best.actor
-    assert facts["steps"] == trainer.best.steps
 
 
-def test_no_worse_or_equal_score_replaces_the_best_actor():
+def test_no_worse_or_equal_score_replaces_the_best_actor(monkeypatch):
     trainer = Trainer(PENDULUM, SETTINGS, seed=0)
     kept = []
     for number, score in enumerate([1.0, 3.0, 2.0, None, 3.5, 3.5], start=1):
         trainer.iteration = number
-        trainer.keep_best(trainer.actor, {} if score is None else {"feasible_reward": score})
+        monkeypatch.setattr(trainer.ledger, "score", lambda score=score: score)
+        trainer.keep_best(trainer.actor)
         kept.append((trainer.best.score, trainer.best.steps))
     trainer.close()
     assert kept == [(1.0, 64), (3.0, 128), (3.0, 128), (3.0, 128), (3.5, 320), (3.5, 320)]
@@ -203,13 +211,50 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(task, tmp_path, monke
     assert_same_folder(tmp_path / "straight", folder)
 
 
-def test_a_folder_holds_the_best_actor_and_is_not_taken_for_another_run(tmp_path):
+def test_of_the_best_and_the_last_actor_the_better_in_a_test_is_the_expert(tmp_path, monkeypatch):
+    monkeypatch.setattr(simulated_expert, "TESTED_EPISODES", 64)
+    expert = tacit.train_expert(PENDULUM, settings=SETTINGS, seed=2, folder=tmp_path)
     trainer = simulated_expert.train(PENDULUM, SETTINGS, seed=2, folder=tmp_path)
-    kept = Actor.load(tmp_path / simulated_expert.ACTOR_FILE)
-    assert_same_leaves(kept.arrays(), trainer.best.actor.arrays())
-    header = read_arrays(tmp_path / simulated_expert.ACTOR_FILE)[1]
+    candidates = (trainer.actor, trainer.best.actor)
+    tests = [simulated_expert.tested(PENDULUM, actor, seed=2) for actor in candidates]
+    better = int(np.argmax([test["score"] for test in tests]))
+    assert_same_leaves(expert.policy.arrays(), candidates[better].arrays())
+    assert expert.feasible_reward == tests[better]["feasible_reward"]
+    assert expert.violation == tests[better]["violation"]
+    assert expert.facts["trained_steps"] == SETTINGS.steps
+    kept, header = read_arrays(tmp_path / ACTOR_FILE)
+    assert_same_leaves(Actor.from_arrays(kept).arrays(), expert.policy.arrays())
     assert header["task"] == "BiasedPendulum"
-    assert header["steps"] == trainer.best.steps
+
+
+def test_violating_is_never_an_advantage_where_rewards_are_negative():
+    rewards = np.array([-5.0, -4.0])
+    obeyed = feasible_score(rewards, np.array([False, False]))
+    assert obeyed == -4.5
+    assert feasible_score(rewards, np.array([False, True])) == -5
+    assert feasible_score(np.array([5.0, 3.0]), np.array([True, False])) == 1.5
+
+
+def test_two_learned_costs_have_two_multipliers():
+    def two(rollout):
+        return np.stack([rollout.rewards > 0, rollout.rewards < 0], axis=-1)
+
+    trainer = Trainer(PENDULUM, SETTINGS, seed=0, cost=two, constraints=2)
+    facts = trainer.advance()
+    trainer.close()
+    assert facts["multiplier learned 0"] > facts["multiplier learned 1"]
+    assert facts["cost learned 0"] == 1
+
+
+def test_a_learned_cost_of_the_wrong_shape_is_an_error_that_tells_the_right_one():
+    trainer = Trainer(PENDULUM, SETTINGS, seed=0, cost=lambda rollout: rollout.rewards)
+    with pytest.raises(ArgumentError, match=r"\[16, 4\].*must be \[16, 4, 1\]"):
+        trainer.advance()
+    trainer.close()
+
+
+def test_a_folder_is_not_taken_for_another_run(tmp_path):
+    simulated_expert.train(PENDULUM, SETTINGS, seed=2, folder=tmp_path)
     with pytest.raises(StorageError, match="seed"):
         simulated_expert.train(PENDULUM, SETTINGS, seed=3, folder=tmp_path)
     other = dataclasses.replace(SETTINGS, clip=0.1)
@@ -293,8 +338,9 @@ def test_the_ledger_sums_episodes_over_rollouts():
     np.testing.assert_array_equal(ledger.running, [[4, 0, 1], [0, 0, 0]])
 
 
-def test_the_ledger_remembers_the_last_hundred_and_survives_a_file():
+def test_the_ledger_remembers_the_last_hundred_and_survives_a_file(monkeypatch):
     ledger = EpisodeLedger.start(2)
+    monkeypatch.setattr(episode_ledger, "REMEMBERED", REMEMBERED)
     count = REMEMBERED // 2 + 10
     rewards = np.arange(2.0 * count).reshape(count, 2)
     entered(ledger, rewards, np.zeros((count, 2, 1)), np.ones((count, 2)))

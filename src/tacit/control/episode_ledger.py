@@ -9,6 +9,15 @@ REMEMBERED = 100
 COLUMNS = 4
 
 
+def feasible_score(rewards: Float[np.ndarray, " m"], violated: Bool[np.ndarray, " m"]) -> float:
+    """Mean reward with violating episodes counted as 0, or as the worst one where that is lower.
+
+    This is the feasible reward where rewards are positive. Where they are negative, 0 would make
+    violating an advantage.
+    """
+    return float(np.where(violated, min(0.0, rewards.min()), rewards).mean())
+
+
 @dataclass
 class EpisodeLedger:
     """Sums of the running episodes and the last 100 that ended.
@@ -60,6 +69,12 @@ class EpisodeLedger:
             "episode_length": length,
             "episodes": self.number,
         }
+
+    def score(self) -> float | None:
+        """How good the last 100 episodes were; None before so many have ended."""
+        if len(self.ended) < REMEMBERED:
+            return None
+        return feasible_score(self.ended[:, 0], self.ended[:, 2] > 0)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything, as arrays."""

@@ -18,6 +18,8 @@ from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 
+ACTOR_FILE = "actor.safetensors"
+
 
 @dataclass(frozen=True, eq=False)
 class Expert:
@@ -61,14 +63,16 @@ def train_expert(
     """The best policy under the true cost (equation 4).
 
     On a tabular task this is exact and takes no training, so that only `task` matters. On a
-    simulated one it is trained by PPO-Lagrange, and the policy with the highest feasible reward
-    over 100 episodes is kept.
+    simulated one it is trained by PPO-Lagrange; of the policy with the highest feasible reward over
+    100 episodes of training and the last one, the better in a test without exploration is kept.
 
     Arguments:
         task: from `tacit.make`.
         seed: of everything random.
         settings: of PPO; None for the task's preset.
-        folder: where to keep the run; the same call again continues it.
+        folder: where to keep the run; the same call again continues it. The policy becomes
+            actor.safetensors there. Environments that cannot be saved in the middle of an episode
+            (yours, perhaps) begin anew at every checkpoint, every 20 updates.
         threads: for the simulator, None for all cores.
         progress: is told the numbers of every update.
         notice: is told sentences about what was not as expected in the folder.
@@ -92,8 +96,9 @@ def train_expert(
         progress=progress,
         notice=notice,
     )
-    actor, facts = simulated_expert.best_of(trainer)
-    known = simulated_expert.tested(task, actor, seed=seed)
+    actor, known, facts = simulated_expert.best_of(trainer)
+    if folder is not None:
+        actor.save(Path(folder) / ACTOR_FILE, facts)
     price = float(np.asarray(trainer.learner.multiplier.price).sum())
     return Expert(
         task,

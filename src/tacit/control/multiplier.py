@@ -5,7 +5,7 @@
 
 Dual ascent raises nu_k while cost k is above its budget and lowers it while it is below. The
 reference code never lets it fall below its start; here it may. A budget of 0 is allowed: then nu
-rises until the cost is exactly zero and stays.
+rises as long as there is any cost, and never falls.
 """
 
 from dataclasses import dataclass
@@ -17,6 +17,10 @@ import optax
 from jaxtyping import Array, Float
 
 from tacit.errors import ArgumentError
+
+# Adam remembers the size of costs for 100 updates, not 1000: a price that rose while costs were
+# large can fall once they are small.
+ADAM = optax.scale_by_adam(b2=0.99)
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,10 @@ class Multiplier:
     derivative: float = 0.0
 
     def __post_init__(self) -> None:
+        if isinstance(self.budget, list):
+            object.__setattr__(self, "budget", tuple(self.budget))
+        check_choice("kind", self.kind, ("lagrange", "pid", "penalty"))
+        check_choice("budget_per", self.budget_per, ("step", "episode"))
         for budget in self.budgets_given:
             if not budget >= 0:
                 raise ArgumentError(f"a budget of cost must be at least 0, not {budget!r}")
@@ -75,6 +83,12 @@ class Multiplier:
         return jnp.broadcast_to(jnp.asarray(given, dtype=jnp.float32), (constraints,))
 
 
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise an error if the value is not one of the choices."""
+    if value not in choices:
+        raise ArgumentError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
 class MultiplierState(NamedTuple):
     """What the multiplier remembers between updates; `price` is nu."""
 
@@ -91,7 +105,7 @@ def start(settings: Multiplier, constraints: int) -> MultiplierState:
     price = jnp.full(constraints, settings.start, dtype=jnp.float32)
     theta = price + jnp.log(-jnp.expm1(-price))
     zero = jnp.zeros(constraints)
-    return MultiplierState(price, theta, optax.scale_by_adam().init(theta), zero, zero)
+    return MultiplierState(price, theta, ADAM.init(theta), zero, zero)
 
 
 def ascend(
@@ -101,7 +115,7 @@ def ascend(
     error = costs - settings.budgets(costs.shape[0])
     theta, adam, integral = state.theta, state.adam, state.integral
     if settings.kind == "lagrange":
-        direction, adam = optax.scale_by_adam().update(error, state.adam)
+        direction, adam = ADAM.update(error, state.adam)
         theta = theta + settings.rate * jnp.asarray(direction)
         price = jax.nn.softplus(theta)
     elif settings.kind == "pid":

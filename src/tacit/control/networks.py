@@ -53,8 +53,9 @@ class GaussianPolicy(eqx.Module):
     smallest_std: float = eqx.field(static=True)
 
     def clipped_log_std(self) -> Float[Array, " a"]:
-        """Log std, not below its floor."""
-        return jnp.maximum(self.log_std, math.log(self.smallest_std))
+        """Log std, not below its floor; the gradient passes, so that it can rise again."""
+        floor = jnp.maximum(self.log_std, math.log(self.smallest_std))
+        return self.log_std + jax.lax.stop_gradient(floor - self.log_std)
 
     def noise(self, shape: tuple[int, ...], *, key: Key[Array, ""]) -> Float[Array, "..."]:
         """The random part of a batch of actions, to be handed to `act`."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
+import gymnasium
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
@@ -68,7 +69,8 @@ def play(worlds: Worlds, act: Act, *, seed: int) -> Episodes:
             raise TaskError(
                 f"an episode did not end within {MOST_STEPS} steps: give the task a horizon"
             )
-        actions = np.asarray(act(observations))
+        # Copies: a policy may write to what it is given, or hand out the same array again.
+        actions = within(worlds.action_space, np.array(act(observations.copy())))
         step = worlds.step(actions)
         running = lengths == 0
         rows.append(step.arrived)
@@ -87,6 +89,13 @@ def play(worlds: Worlds, act: Act, *, seed: int) -> Episodes:
         lengths,
         terminated,
     )
+
+
+def within(space: gymnasium.Space, actions: np.ndarray) -> np.ndarray:
+    """Continuous actions cut to their box, which is what a world makes of them."""
+    if isinstance(space, gymnasium.spaces.Box) and actions.dtype.kind == "f":
+        return np.clip(actions.reshape(len(actions), -1), space.low.ravel(), space.high.ravel())
+    return actions
 
 
 def blanked(rows: list[np.ndarray], lengths: Int[np.ndarray, " m"]) -> np.ndarray:

@@ -4,6 +4,7 @@ One update sees a batch of N steps. Policy and critics share no weights, so each
 compiled loop over all epochs and minibatches; the host runs the two side by side on two threads.
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -70,20 +71,26 @@ class PPO:
     multiplier: Multiplier = field(default_factory=Multiplier)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
         for name in ("steps", "worlds", "rollout", "minibatch", "epochs"):
-            if getattr(self, name) < 1:
-                raise ArgumentError(f"{name} must be at least 1, not {getattr(self, name)!r}")
+            check_count(name, getattr(self, name))
+        for units in self.hidden:
+            check_count("hidden", units)
         if self.batch % self.minibatch:
             raise ArgumentError(
                 f"minibatch {self.minibatch} does not divide the batch of {self.worlds} worlds * "
                 f"{self.rollout} steps = {self.batch}"
             )
-        for name in ("discount", "cost_discount", "reward_trace", "cost_trace"):
+        shares = ("discount", "cost_discount", "reward_trace", "cost_trace", "final_learning_rate")
+        for name in shares:
             if not 0 <= getattr(self, name) <= 1:
                 raise ArgumentError(f"{name} must lie in [0, 1], not {getattr(self, name)!r}")
-        for name in ("learning_rate", "clip", "smallest_std", "largest_gradient"):
-            if not getattr(self, name) > 0:
-                raise ArgumentError(f"{name} must be above 0, not {getattr(self, name)!r}")
+        for name in ("learning_rate", "clip", "smallest_std", "largest_gradient", "target_kl"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ArgumentError(f"{name} must be above 0 and finite, not {value!r}")
+        if not 0 <= self.entropy_weight < math.inf:
+            raise ArgumentError(f"entropy_weight must be at least 0, not {self.entropy_weight!r}")
 
     @property
     def batch(self) -> int:
@@ -108,6 +115,12 @@ class PPO:
         """
         passed = updates / self.iterations
         return self.learning_rate * (1 - (1 - self.final_learning_rate) * passed)
+
+
+def check_count(name: str, value: object) -> None:
+    """Raise an error if the value is not a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ArgumentError(f"{name} must be a whole number of at least 1, not {value!r}")
 
 
 class Batch(NamedTuple):

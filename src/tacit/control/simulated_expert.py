@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacit.control.actor import Actor
+from tacit.control.episode_ledger import feasible_score
 from tacit.control.play import Act, Episodes, play
 from tacit.control.ppo import PPO
 from tacit.control.trainer import Trainer
@@ -18,7 +19,6 @@ from tacit.runs.run_folder import RunFolder
 WORLDS = 64
 TESTED_EPISODES = 128
 CHECKPOINT_EVERY = 20
-ACTOR_FILE = "actor.safetensors"
 MOST_ATTEMPTS_PER_EPISODE = 100
 FIRST_LOOK = 4 * WORLDS
 
@@ -36,8 +36,8 @@ def train(
     """Train on the true cost until all steps are taken; returns the trainer, closed.
 
     With a `folder` the run is kept there: settings.json, metrics.jsonl, TensorBoard's events, a
-    checkpoint every 20 updates and, at the end, the best policy as actor.safetensors. The same call
-    on the same folder continues a run that was stopped, bit for bit.
+    checkpoint every 20 updates. The same call on the same folder continues a run that was stopped,
+    bit for bit. Worlds that cannot be saved begin anew at every checkpoint.
 
     Arguments are those of `train_expert`.
     """
@@ -76,8 +76,6 @@ def train_in_folder(
                 folder.save(trainer.state(), steps=trainer.steps)
             if progress is not None:
                 progress(facts)
-        actor, facts = best_of(trainer)
-        actor.save(path / ACTOR_FILE, facts)
 
 
 def described(trainer: Trainer) -> dict[str, Any]:
@@ -90,20 +88,29 @@ def described(trainer: Trainer) -> dict[str, Any]:
     }
 
 
-def best_of(trainer: Trainer) -> tuple[Actor, dict[str, Any]]:
-    """The best actor by feasible reward (the last, if no episode ended), and where it is from."""
-    steps = trainer.best.steps if trainer.best else trainer.steps
-    actor = trainer.best.actor if trainer.best else trainer.actor
-    return actor, {
+def best_of(trainer: Trainer) -> tuple[Actor, dict[str, float], dict[str, Any]]:
+    """The better one, without exploration, of the best actor in training and the last.
+
+    Returns:
+        The actor, how it did in 128 fresh episodes, and where it is from.
+    """
+    candidates = [(trainer.actor, trainer.steps)]
+    if trainer.best is not None:
+        candidates.append((trainer.best.actor, trainer.best.steps))
+    tests = [tested(trainer.task, actor, seed=trainer.seed) for actor, _ in candidates]
+    place = int(np.argmax([test["score"] for test in tests]))
+    actor, steps = candidates[place]
+    facts = {
         **described(trainer),
         "steps": steps,
         "trained_steps": trainer.steps,
         "minutes": trainer.seconds / 60,
     }
+    return actor, tests[place], facts
 
 
 def tested(task: SimulatedTask, act: Act, *, seed: int) -> dict[str, float]:
-    """Reward, feasible reward and violation of a policy over 128 fresh episodes."""
+    """Reward, feasible reward, violation and score of a policy over 128 fresh episodes."""
     rewards, violated = [], []
     for episodes in batches(task, act, seed=seed):
         rewards.append(episodes.rewards.sum(axis=1))
@@ -115,6 +122,7 @@ def tested(task: SimulatedTask, act: Act, *, seed: int) -> dict[str, float]:
         "reward": float(total.mean()),
         "feasible_reward": float((total * ~broken).mean()),
         "violation": float(broken.mean()),
+        "score": feasible_score(total, broken),
     }
 
 

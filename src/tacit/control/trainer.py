@@ -18,7 +18,7 @@ from tacit.control.learner import Learner, Rollout
 from tacit.control.ppo import PPO, update_critics, update_policy
 from tacit.environments.task import SimulatedTask
 from tacit.environments.worlds import Worlds
-from tacit.errors import DivergenceError
+from tacit.errors import ArgumentError, DivergenceError
 
 CostFunction = Callable[[Rollout], np.ndarray]
 
@@ -30,7 +30,7 @@ finish = jax.jit(learning.finish)
 
 
 class Best(NamedTuple):
-    """The actor with the highest mean feasible reward over 100 episodes so far."""
+    """The actor with the highest score over 100 episodes so far; see `EpisodeLedger.score`."""
 
     actor: Actor
     score: float
@@ -114,7 +114,7 @@ class Trainer:
         self.ledger.add(*map(np.asarray, (true.rewards, true.costs, ended)))
         rollout = true
         if self.cost is not None:
-            rollout = true._replace(costs=np.asarray(self.cost(true), dtype=np.float32))
+            rollout = true._replace(costs=self.learned_costs(self.cost, true))
         learner, batch = prepare(self.learner, rollout, self.settings)
         rate = self.settings.rate(learner.updates)
         critics = self.helper.submit(
@@ -138,7 +138,7 @@ class Trainer:
         actor = self.actor
         self.learner, progress = finish(learner, rollout, batch, policy, critics.result())
         facts = {**self.ledger.summary(), **self.facts(progress)}
-        self.keep_best(actor, facts)
+        self.keep_best(actor)
         self.seconds += time.perf_counter() - began
         facts["seconds"] = self.seconds
         return facts
@@ -173,10 +173,24 @@ class Trainer:
             record.truncated[now] = step.truncated
         return Rollout(**vars(record))
 
+    def learned_costs(self, cost: CostFunction, rollout: Rollout) -> Any:
+        """What the learned constraint says about every step."""
+        costs = np.asarray(cost(rollout), dtype=np.float32)
+        wanted = (*rollout.rewards.shape, len(self.learner.multiplier.price))
+        if costs.shape != wanted:
+            raise ArgumentError(
+                f"the cost function gave an array of the shape {list(costs.shape)}; for "
+                f"{wanted[0]} steps of {wanted[1]} worlds and {wanted[2]} constraints it must be "
+                f"{list(wanted)}"
+            )
+        return costs
+
     def facts(self, progress: learning.Progress) -> dict[str, float]:
         """The update's numbers, each finite."""
         progress = jax.tree.map(np.asarray, progress)
-        names = self.task.constraints if self.cost is None else ("learned cost",)
+        names = self.task.constraints
+        if self.cost is not None:
+            names = tuple(f"learned {place}" for place in range(len(progress.costs)))
         facts: dict[str, float] = {
             "steps": self.steps,
             "iteration": self.iteration,
@@ -199,9 +213,9 @@ class Trainer:
                 )
         return facts
 
-    def keep_best(self, actor: Actor, facts: dict[str, float]) -> None:
+    def keep_best(self, actor: Actor) -> None:
         """Remember the actor that played this rollout if it did better than any before."""
-        score = facts.get("feasible_reward")
+        score = self.ledger.score()
         if score is not None and (self.best is None or score > self.best.score):
             self.best = Best(actor, score, self.steps)
 
