@@ -198,7 +198,7 @@ class Scripted:
     """Two worlds: one is cut short after 2 steps and falls 1 step later, one falls after 4."""
 
     number = 2
-    action_space = gymnasium.spaces.Box(-1, 1, (1,))
+    action_space = gymnasium.spaces.Box(-100, 100, (1,))
 
     def reset(self, seed):
         self.steps = 0

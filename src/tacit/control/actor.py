@@ -19,6 +19,8 @@ from tacit.errors import ArgumentError, StorageError
 from tacit.runs.array_file import read_arrays, write_arrays
 
 KIND = "actor"
+# Larger products are split among threads by the linear algebra library, which takes far longer.
+ROWS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +70,15 @@ class Actor:
 
     def scores(self, observations: Float[np.ndarray, "n o"]) -> Float[np.ndarray, "n a"]:
         """Mean of a continuous action, or the logits of discrete ones."""
+        if len(observations) <= ROWS_AT_ONCE:
+            return self.few_scores(observations)
+        parts = range(0, len(observations), ROWS_AT_ONCE)
+        return np.concatenate(
+            [self.few_scores(observations[part : part + ROWS_AT_ONCE]) for part in parts]
+        )
+
+    def few_scores(self, observations: Float[np.ndarray, "n o"]) -> Float[np.ndarray, "n a"]:
+        """`scores` of a few rows."""
         values = np.asarray(observations)
         if self.centre is not None and self.scale is not None:
             values = np.clip((values - self.centre) * self.scale, -LARGEST, LARGEST)
