@@ -53,6 +53,8 @@ class Peer:
             stdout=subprocess.PIPE,
             stderr=self.complaints,
             text=True,
+            # Gymnasium's half-cheetah makes MuJoCo write a log file where it runs.
+            cwd=tempfile.gettempdir(),
         )
 
     def answer(self) -> dict[str, Any]:

@@ -1,0 +1,24 @@
+"""Every example runs as it stands."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_example_runs_and_says_something(path, tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) >= 2
+    assert "nan" not in done.stdout
+
+
+def test_examples_are_short():
+    assert len(EXAMPLES) >= 3
+    assert all(len(path.read_text().splitlines()) < 60 for path in EXAMPLES)
