@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 FOLDER = HERE.parent / ".venv-peers"
 PYTHON = FOLDER / "bin" / "python"
 STAMP = FOLDER / "installed.txt"
-SHARED = ("gymnasium", "mujoco")
+SHARED = {"gymnasium": "gymnasium", "mujoco": "mujoco-core"}
 # imageio and packaging are imported by Gymnasium's MuJoCo environments, which do not say so.
 ALONE = ("torch==2.13.0", "stable-baselines3", "sbx-rl", "imageio", "packaging")
 # The plain torch of PyPI brings gigabytes of CUDA; where this index is out of reach, pip goes on.
@@ -26,7 +26,8 @@ class PeerError(Exception):
 
 def prepare_peers() -> None:
     """Make the environment if it is not there yet, with our version of the physics."""
-    wanted = [*ALONE, *(f"{name}=={importlib.metadata.version(name)}" for name in SHARED)]
+    ours = {name: importlib.metadata.version(package) for name, package in SHARED.items()}
+    wanted = [*ALONE, *(f"{name}=={version}" for name, version in ours.items())]
     if STAMP.exists() and STAMP.read_text().split() == wanted:
         return
     print(f"installing the peers in {FOLDER}, once; this takes minutes", flush=True)

@@ -3,11 +3,13 @@
 import importlib.metadata
 import platform
 
+PACKAGES = ("tacit", "jax", "numpy", "scipy", "gymnasium", "equinox", "optax")
+
 
 def installed() -> dict[str, str]:
     """Versions of Python, tacit and the libraries that its numbers depend on."""
-    packages = ("tacit", "jax", "numpy", "scipy", "mujoco", "gymnasium", "equinox", "optax")
     return {
         "python": platform.python_version(),
-        **{package: importlib.metadata.version(package) for package in packages},
+        **{package: importlib.metadata.version(package) for package in PACKAGES},
+        "mujoco": importlib.metadata.version("mujoco-core"),
     }
