@@ -13,9 +13,9 @@ s' = f(s, u); the noise then moves the velocities only, so that s' decides about
     W_t(s, R) = E V_t(s + noise, R),    V_T(s, R) = R.
 
 "complete" and "safe" start with R = 1 and r = 0: V is a probability. V is linear between the points
-of a grid (few for R, as fractions of t) and worth nothing beyond; W has a finer grid. V jumps where
-violating becomes inevitable, so errors go down about like the spacing: the two grids are
-extrapolated to zero spacing. What was played is possible whatever the grid.
+of a grid (few for R, as fractions of t) and worth nothing beyond; W has a finer grid. Extrapolated
+are the two grids to spacing zero, for errors like its square and like itself (V jumps where
+violating becomes inevitable). What was played is possible whatever the grid.
 """
 
 import os
@@ -28,9 +28,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 import jax.numpy as jnp
 import numpy as np
-import rich
 import tyro
 from mujoco.batch import Batch
+from rich.console import Console
 from rich.table import Table
 from scipy import sparse, special, stats
 
@@ -136,8 +136,7 @@ def improve(best, columns, shift, fell, x, step, wish: Wish):
 @partial(jax.jit, static_argnames="wish")
 def choose(ends, rewards, w, axes, step, wish: Wish):
     """The best control for each state and its value; f is a parabola through its three `ends`."""
-    least, middle, greatest = (end[:, None] for end in ends)
-    part = (TRIED / STRONGEST)[:, None]
+    (least, middle, greatest), part = (end[:, None] for end in ends), TRIED[:, None] / STRONGEST
     after = middle + part * (greatest - least) / 2 + part**2 * ((greatest + least) / 2 - middle)
     v, omega, theta, x = (after[..., i] for i in (2, 3, 1, 0))
     collected = rewards[:, None] + payment(x) if wish.collects else jnp.ones(x.shape)
@@ -203,8 +202,8 @@ class Programme:
         """One episode in each of `number` worlds; "value" is what the programme expects."""
         worlds = tacit.make("BiasedPendulum").worlds(number, threads=1)
         states, alive = worlds.reset(seed), np.ones(number, bool)
-        violated, fell, value = np.zeros((3, number), bool)
-        rewards, lengths = np.zeros((2, number))
+        violated, fell = np.zeros((2, number), bool)
+        value, rewards, lengths = np.zeros((3, number))
         for step in range(HORIZON):
             ends = [simulate(states, np.full(number, u)) for u in (-STRONGEST, 0.0, STRONGEST)]
             w = self.blurred(solution[step + 1])
@@ -235,14 +234,15 @@ def main(size: float = 1.0, episodes: int = 6000, seed: int = 0) -> None:
     programmes = Programme(COARSE * size), Programme(size)
     for wish in WISHES:
         few, many = (each.play(wish, each.solve(wish), episodes, seed) for each in programmes)
-        low, high = float(few.pop("value").mean()), float(many.pop("value").mean())
+        low, high = (float(played.pop("value").mean()) for played in (few, many))
         rows = {"expected, coarse": f"{low:.4f}", "expected, fine": f"{high:.4f}"}
-        rows["extrapolated"] = f"{high + (high - low) * COARSE / (1 - COARSE):.4f}"
+        limits = [high + (high - low) / (COARSE**-order - 1) for order in (2, 1)]
+        rows["extrapolated"] = " to ".join(f"{limit:.4f}" for limit in limits)
         columns.append(rows | {f"played, {name}": interval(many[name]) for name in many})
-        rich.print(f"{wish.name}: done after {time.perf_counter() - started:.0f} s")
+        print(f"{wish.name}: done after {time.perf_counter() - started:.0f} s")
     for name in columns[0]:
         table.add_row(name, *(rows[name] for rows in columns))
-    rich.print(table)
+    Console(width=120).print(table)
 
 
 if __name__ == "__main__":
