@@ -22,7 +22,7 @@ ROBOT = PPO(
 
 PRESETS: dict[str, PPO] = {
     "BlockedHalfCheetah": replace(ROBOT, steps=6_144_000),
-    "BlockedAnt": replace(ROBOT, steps=2_000_000),
+    "BlockedAnt": replace(ROBOT, steps=3_000_000),
     "BlockedWalker": replace(
         ROBOT, steps=4_000_000, rollout=64, discount=0.995, cost_discount=0.995
     ),
