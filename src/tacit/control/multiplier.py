@@ -18,9 +18,9 @@ from jaxtyping import Array, Float
 
 from tacit.errors import ArgumentError
 
-# Adam remembers the size of costs for 100 updates, not 1000: a price that rose while costs were
-# large can fall once they are small.
-ADAM = optax.scale_by_adam(b2=0.99)
+# Adam's long memory for the size of costs (1000 updates) is wanted: with a shorter one, the rare
+# violations of a policy that hardly violates raise the price as fast as the first ones did.
+ADAM = optax.scale_by_adam(b2=0.999)
 
 
 @dataclass(frozen=True)
