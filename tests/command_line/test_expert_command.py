@@ -42,7 +42,7 @@ def test_the_command_writes_what_the_library_collects(trained):
 
 
 def test_the_run_is_kept_beside_the_output(trained):
-    folder = trained.with_suffix(".run")
+    folder = trained.with_name("experts.hdf5.run")
     names = {"settings.json", "metrics.jsonl", "checkpoint.safetensors", "actor.safetensors"}
     assert names <= {path.name for path in folder.iterdir()}
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
@@ -52,12 +52,12 @@ def test_the_run_is_kept_beside_the_output(trained):
 
 def test_the_same_command_again_trains_nothing_and_writes_the_same(trained, capsys):
     before = tacit.Trajectories.load(trained)
-    metrics = (trained.with_suffix(".run") / "metrics.jsonl").read_bytes()
+    metrics = (trained.with_name("experts.hdf5.run") / "metrics.jsonl").read_bytes()
     command = ["expert", "BlockedSwimmer", "--out", str(trained), "--number", "5", *TASK]
     main([*command, "--train", *SHORT])
     assert "512 steps" in re.sub(r"[\s│┃]+", " ", capsys.readouterr().out)
     assert tacit.Trajectories.load(trained) == before
-    assert (trained.with_suffix(".run") / "metrics.jsonl").read_bytes() == metrics
+    assert (trained.with_name("experts.hdf5.run") / "metrics.jsonl").read_bytes() == metrics
 
 
 def test_other_settings_on_the_same_folder_are_an_error_that_names_them(trained, capsys):

@@ -106,7 +106,10 @@ def test_a_budget_per_episode_sees_the_cost_of_a_step_times_the_mean_length(lear
     rules = {"kind": "pid", "proportional": 1.0, "integral": 0.0, "budget_per": "episode"}
     ends = int((rollout.terminated | rollout.truncated).sum())
     assert ends > 0
-    after, _ = prepare(learner, rollout, with_rules(**rules))
+    first, _ = prepare(learner, rollout, with_rules(**rules))
+    assert float(first.episode_length) == pytest.approx(STEPS * WORLDS / ends, rel=1e-5)
+    later = learner._replace(updates=learner.updates + 1)
+    after, _ = prepare(later, rollout, with_rules(**rules))
     length = 0.9 * 50 + 0.1 * STEPS * WORLDS / ends
     assert float(after.episode_length) == pytest.approx(length, rel=1e-5)
     wanted = rollout.costs.mean(axis=(0, 1)) * length

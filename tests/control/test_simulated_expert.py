@@ -54,9 +54,9 @@ def walked():
     return tacit.collect(tacit.Expert(WALKER, lazy), 30, seed=3)
 
 
-def world_seed(seed, batch):
+def world_seed(seed, batch, stream=simulated_expert.COLLECTING):
     """The first world's seed of a batch of 64 episodes."""
-    return int(np.random.SeedSequence([seed, batch, 1]).generate_state(1, np.uint32)[0])
+    return int(np.random.SeedSequence([seed, batch, stream]).generate_state(1, np.uint32)[0])
 
 
 def broke_the_rule(worlds, seed):
@@ -233,7 +233,7 @@ def test_a_trained_expert_knows_how_it_does_on_fresh_episodes(expert):
     rewards, feasible, broken = [], [], []
     worlds = PENDULUM.worlds(64)
     for batch in range(2):
-        episodes = play(worlds, expert.policy, seed=world_seed(5, batch))
+        episodes = play(worlds, expert.policy, seed=world_seed(5, batch, simulated_expert.JUDGING))
         for place, length in enumerate(episodes.lengths):
             violated = (episodes.observations[place, 1 : length + 1, 0] < -0.015).any()
             rewards.append(episodes.rewards[place, :length].sum())
@@ -307,4 +307,19 @@ def test_actions_are_recorded_as_the_world_takes_them():
     worlds = PENDULUM.worlds(2)
     episodes = play(worlds, lambda seen: np.full((len(seen), 1), 100.0), seed=0)
     worlds.close()
+    assert (episodes.actions[episodes.rewards > 0] == 3).all()
+
+
+def test_choosing_judging_and_collecting_look_at_different_episodes():
+    streams = (simulated_expert.CHOOSING, simulated_expert.JUDGING, simulated_expert.COLLECTING)
+    seeds = [world_seed(3, batch, stream) for stream in streams for batch in range(4)]
+    # World i of a batch is seeded with its seed + i, so the seeds must lie apart.
+    assert np.diff(np.sort(seeds)).min() > simulated_expert.WORLDS
+
+
+def test_whole_numbers_are_recorded_as_the_actions_they_become():
+    worlds = PENDULUM.worlds(2)
+    episodes = play(worlds, lambda seen: np.full((len(seen), 1), 5), seed=0)
+    worlds.close()
+    assert episodes.actions.dtype.kind == "f"
     assert (episodes.actions[episodes.rewards > 0] == 3).all()

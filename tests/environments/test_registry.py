@@ -158,3 +158,13 @@ def test_a_specification_survives_as_text():
     spec = gymnasium.make("tacit/GridWorld-v0", layout="gate").spec
     again = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(spec.to_json()))
     assert_same_task(again.unwrapped.task, grid_world("gate"))
+
+
+def test_an_environment_may_be_given_a_name_of_its_own():
+    task = make("CartPole-v1", cost=lambda *step: 0.0, name="my cart")
+    assert task.name == "my cart"
+
+
+def test_an_id_with_its_module_is_gymnasiums_to_find():
+    task = make("gymnasium.envs.classic_control:CartPole-v1", cost=lambda *step: 0.0)
+    assert task.horizon == 500

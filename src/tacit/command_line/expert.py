@@ -41,7 +41,7 @@ def expert(
         number: how many feasible episodes to write.
         seed: of training and of the episodes.
         folder: where the training run is kept; the same command continues it there. By default
-            beside `out`, with the ending .run.
+            beside `out`, with .run added to its name.
         policy: module:name of your own policy, to be used instead of training one; a function from
             observations to actions, or an agent of Stable-Baselines3.
         threads: for the simulator; all cores by default.
@@ -58,15 +58,20 @@ def expert(
             )
         trained = train_expert(chosen, seed=seed)
     elif policy is not None:
-        if train:
-            raise ArgumentError("with --policy nothing is trained: leave --train away")
+        if train or folder:
+            raise ArgumentError("with --policy nothing is trained: leave --train and --folder away")
         trained = Expert(chosen, named_policy(policy), facts={"policy": policy})
     else:
-        trained = simulated(chosen, folder or out.with_suffix(".run"), seed, threads, train)
+        folder = folder or out.with_name(f"{out.name}.run")
+        trained = simulated(chosen, folder, seed, threads, train)
     with progress_bar() as bar:
         job = bar.add_task("collecting", total=number)
         demonstrations = collect(
-            trained, number, seed=seed, progress=lambda have: bar.update(job, completed=have)
+            trained,
+            number,
+            seed=seed,
+            threads=threads,
+            progress=lambda have: bar.update(job, completed=have),
         )
     write(demonstrations, out)
     show_facts(f"Expert on {chosen.name}", {**known(trained), **written(demonstrations, out)})

@@ -52,9 +52,9 @@ class Trained(NamedTuple):
     learner: Learner
     curves: dict[str, Float[np.ndarray, "seeds iterations"]]
 
-    def actor(self, seed: int, task: CompiledTask, settings: PPO) -> Actor:
-        """The policy of one of the seeds, by its place."""
-        one = jax.tree.map(lambda leaf: leaf[seed], self.learner)
+    def actor(self, place: int, task: CompiledTask, settings: PPO) -> Actor:
+        """The policy of one of the seeds, by its place among them."""
+        one = jax.tree.map(lambda leaf: leaf[place], self.learner)
         return Actor.of(one, task.action_space, settings)
 
 
@@ -129,7 +129,8 @@ def one_run(
         rollout_key, update_key = jax.random.split(key)
         run, rollout = roll_out(task, run, settings, key=rollout_key)
         if cost is not None:
-            rollout = rollout._replace(costs=cost(rollout))
+            taken = rollout._replace(actions=bounded(task, rollout.actions))
+            rollout = rollout._replace(costs=cost(taken))
         learner, progress = learning.learn(run.learner, rollout, settings, key=update_key)
         return run._replace(learner=learner), (progress, run.account.ended)
 

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 
 REMEMBERED = 100
 COLUMNS = 4
+PARTIAL = 3
 
 
 def feasible_score(rewards: Float[np.ndarray, " m"], violated: Bool[np.ndarray, " m"]) -> float:
@@ -23,19 +24,20 @@ class EpisodeLedger:
     """Sums of the running episodes and the last 100 that ended.
 
     Fields:
-        running: [n, 3] reward, whether violated, and length so far of each world's episode.
+        running: [n, 4] reward, whether violated, and length so far of each world's episode, and
+            whether it is only a part of one, which will not be entered.
         ended: [<= 100, 4] reward, feasible reward (0 if violated), violated, length; oldest first.
         number: of episodes that ended so far.
     """
 
-    running: Float[np.ndarray, "n 3"]
+    running: Float[np.ndarray, "n 4"]
     ended: Float[np.ndarray, "m 4"]
     number: int = 0
 
     @classmethod
     def start(cls, worlds: int) -> "EpisodeLedger":
         """Nothing has happened."""
-        return cls(np.zeros((worlds, 3)), np.zeros((0, COLUMNS)))
+        return cls(np.zeros((worlds, 4)), np.zeros((0, COLUMNS)))
 
     def add(
         self,
@@ -51,10 +53,11 @@ class EpisodeLedger:
             self.running[:, 1] = np.maximum(self.running[:, 1], violation)
             self.running[:, 2] += 1
             if end.any():
-                total, broken, length = self.running[end].T
+                whole = end & (self.running[:, PARTIAL] == 0)
+                total, broken, length, _ = self.running[whole].T
                 finished.append(np.stack([total, total * (1 - broken), broken, length], axis=1))
                 self.running[end] = 0
-                self.number += int(end.sum())
+                self.number += int(whole.sum())
         self.ended = np.concatenate(finished)[-REMEMBERED:]
 
     def summary(self) -> dict[str, float]:
@@ -80,7 +83,7 @@ class EpisodeLedger:
         """Everything, as arrays."""
         padded = np.full((REMEMBERED, COLUMNS), np.nan)
         padded[: len(self.ended)] = self.ended
-        return {"running": self.running, "ended": padded, "number": np.array(self.number)}
+        return {"running": self.running.copy(), "ended": padded, "number": np.array(self.number)}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "EpisodeLedger":

@@ -72,7 +72,7 @@ def train_expert(
         settings: of PPO; None for the task's preset.
         folder: where to keep the run; the same call again continues it. The policy becomes
             actor.safetensors there. Environments that cannot be saved in the middle of an episode
-            (yours, perhaps) begin anew at every checkpoint, every 20 updates.
+            (yours, perhaps) begin anew at every checkpoint, after 20 updates or two episodes.
         threads: for the simulator, None for all cores.
         progress: is told the numbers of every update.
         notice: is told sentences about what was not as expected in the folder.
@@ -96,7 +96,7 @@ def train_expert(
         progress=progress,
         notice=notice,
     )
-    actor, known, facts = simulated_expert.best_of(trainer)
+    actor, known, facts = simulated_expert.best_of(trainer, threads)
     if folder is not None:
         actor.save(Path(folder) / ACTOR_FILE, facts)
     price = float(np.asarray(trainer.learner.multiplier.price).sum())
@@ -116,12 +116,13 @@ def collect(
     number: int,
     *,
     seed: int,
+    threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Trajectories:
     """Roll the expert out until `number` episodes are feasible; the others are discarded.
 
     The provenance of the result tells how many were discarded. `progress` is told the number of
-    feasible episodes so far.
+    feasible episodes so far; `threads` are the simulator's, None for all cores.
     """
     check_request(number, seed)
     task = expert.task
@@ -131,7 +132,12 @@ def collect(
         )
     else:
         episodes, discarded = simulated_expert.feasible_episodes(
-            task, as_function(expert.policy), number, seed=seed, progress=progress
+            task,
+            as_function(expert.policy),
+            number,
+            seed=seed,
+            threads=threads,
+            progress=progress,
         )
     provenance = {
         "task": task.name,
@@ -156,6 +162,6 @@ def check_request(number: int, seed: int) -> None:
 
 
 def check_seed(seed: int) -> None:
-    """A seed that makes sense."""
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise ArgumentError(f"seed must be a whole number of at least 0, not {seed!r}")
+    """A seed that makes sense, also to JAX."""
+    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+        raise ArgumentError(f"seed must be a whole number from 0 to 2**63 - 1, not {seed!r}")

@@ -54,7 +54,7 @@ class Learner(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How one update went; costs are means per step, as the budget sees them."""
+    """How one update went; costs are means per step, not normalised."""
 
     kl: Float[Array, ""]
     clipped: Float[Array, ""]
@@ -89,7 +89,7 @@ def start(
         scales=Moments.start(1 + constraints),
         sums=jnp.zeros((settings.worlds, 1 + constraints)),
         multiplier=multiplier.start(settings.multiplier, constraints),
-        episode_length=jnp.asarray(float(horizon or 1000)),
+        episode_length=jnp.asarray(horizon or 1000, jnp.float32),
         updates=jnp.zeros((), jnp.int32),
     )
 
@@ -136,7 +136,9 @@ def with_price(
     length = jnp.where(
         ended.any(), ended.size / jnp.maximum(ended.sum(), 1), learner.episode_length
     )
-    length = 0.9 * learner.episode_length + 0.1 * length
+    # Before the first episode has ended only the horizon is known, which may be far off.
+    keep = jnp.where(learner.updates > 0, 0.9, 0.0)
+    length = keep * learner.episode_length + (1 - keep) * length
     costs = rollout.costs.mean(axis=(0, 1))
     if settings.multiplier.budget_per == "episode":
         costs = costs * length

@@ -67,7 +67,7 @@ def play(worlds: Worlds, act: Act, *, seed: int) -> Episodes:
     while not lengths.all():
         if len(rewards) >= MOST_STEPS:
             raise TaskError(
-                f"an episode did not end within {MOST_STEPS} steps: give the task a horizon"
+                f"an episode did not end within {MOST_STEPS} steps: give the task a shorter horizon"
             )
         # Copies: a policy may write to what it is given, or hand out the same array again.
         actions = within(worlds.action_space, np.array(act(observations.copy())))
@@ -92,10 +92,12 @@ def play(worlds: Worlds, act: Act, *, seed: int) -> Episodes:
 
 
 def within(space: gymnasium.Space, actions: np.ndarray) -> np.ndarray:
-    """Continuous actions cut to their box, which is what a world makes of them."""
-    if isinstance(space, gymnasium.spaces.Box) and actions.dtype.kind == "f":
-        return np.clip(actions.reshape(len(actions), -1), space.low.ravel(), space.high.ravel())
-    return actions
+    """Continuous actions [..., a] cut to their box, which is what a world makes of them."""
+    if not isinstance(space, gymnasium.spaces.Box) or actions.ndim < 2:
+        return actions
+    if actions.dtype.kind in "iu":
+        actions = actions.astype(np.float32)
+    return np.clip(actions, space.low.ravel(), space.high.ravel())
 
 
 def blanked(rows: list[np.ndarray], lengths: Int[np.ndarray, " m"]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from tacit.runs.run_folder import RunFolder
 WORLDS = 64
 TESTED_EPISODES = 128
 CHECKPOINT_EVERY = 20
+# Episodes that choose between policies, that judge the chosen one, and that are written down.
+CHOOSING, JUDGING, COLLECTING = 1, 2, 3
 MOST_ATTEMPTS_PER_EPISODE = 100
 FIRST_LOOK = 4 * WORLDS
 
@@ -36,8 +39,8 @@ def train(
     """Train on the true cost until all steps are taken; returns the trainer, closed.
 
     With a `folder` the run is kept there: settings.json, metrics.jsonl, TensorBoard's events, a
-    checkpoint every 20 updates. The same call on the same folder continues a run that was stopped,
-    bit for bit. Worlds that cannot be saved begin anew at every checkpoint.
+    checkpoint every 20 updates or more. The same call on the same folder continues a run that was
+    stopped, bit for bit. Worlds that cannot be saved begin anew at every checkpoint.
 
     Arguments are those of `train_expert`.
     """
@@ -66,16 +69,27 @@ def train_in_folder(
         saved = folder.latest(like=trainer.state())
         if saved is not None:
             trainer.restore(saved.tree)
-        for sentence in folder.notices:
-            if notice is not None:
-                notice(sentence)
-        while not trainer.finished:
+        told = 0
+        while True:
+            for sentence in folder.notices[told:]:
+                if notice is not None:
+                    notice(sentence)
+            told = len(folder.notices)
+            if trainer.finished:
+                break
             facts = trainer.advance()
             folder.record(facts)
-            if trainer.iteration % CHECKPOINT_EVERY == 0 or trainer.finished:
+            if trainer.iteration % checkpoint_every(trainer) == 0 or trainer.finished:
                 folder.save(trainer.state(), steps=trainer.steps)
             if progress is not None:
                 progress(facts)
+
+
+def checkpoint_every(trainer: Trainer) -> int:
+    """Updates between checkpoints; enough for whole episodes where a checkpoint cuts them off."""
+    if trainer.worlds.resumable or trainer.task.horizon is None:
+        return CHECKPOINT_EVERY
+    return max(CHECKPOINT_EVERY, 2 * -(-trainer.task.horizon // trainer.settings.rollout))
 
 
 def described(trainer: Trainer) -> dict[str, Any]:
@@ -88,31 +102,41 @@ def described(trainer: Trainer) -> dict[str, Any]:
     }
 
 
-def best_of(trainer: Trainer) -> tuple[Actor, dict[str, float], dict[str, Any]]:
+def best_of(
+    trainer: Trainer, threads: int | None = None
+) -> tuple[Actor, dict[str, float], dict[str, Any]]:
     """The better one, without exploration, of the best actor in training and the last.
 
     Returns:
-        The actor, how it did in 128 fresh episodes, and where it is from.
+        The actor, how it did in 128 episodes other than those it was chosen by, and where it is
+        from.
     """
     candidates = [(trainer.actor, trainer.steps)]
     if trainer.best is not None:
         candidates.append((trainer.best.actor, trainer.best.steps))
-    tests = [tested(trainer.task, actor, seed=trainer.seed) for actor, _ in candidates]
-    place = int(np.argmax([test["score"] for test in tests]))
-    actor, steps = candidates[place]
+    test = partial(judged, trainer.task, seed=trainer.seed, threads=threads)
+    scores = [test(actor, stream=CHOOSING)["score"] for actor, _ in candidates]
+    actor, steps = candidates[int(np.argmax(scores))]
     facts = {
         **described(trainer),
         "steps": steps,
         "trained_steps": trainer.steps,
         "minutes": trainer.seconds / 60,
     }
-    return actor, tests[place], facts
+    return actor, test(actor, stream=JUDGING), facts
 
 
-def tested(task: SimulatedTask, act: Act, *, seed: int) -> dict[str, float]:
+def judged(
+    task: SimulatedTask,
+    act: Act,
+    *,
+    seed: int,
+    stream: int = JUDGING,
+    threads: int | None = None,
+) -> dict[str, float]:
     """Reward, feasible reward, violation and score of a policy over 128 fresh episodes."""
     rewards, violated = [], []
-    for episodes in batches(task, act, seed=seed):
+    for episodes in batches(task, act, seed=seed, stream=stream, threads=threads):
         rewards.append(episodes.rewards.sum(axis=1))
         violated.append(episodes.violated)
         if sum(map(len, rewards)) >= TESTED_EPISODES:
@@ -126,13 +150,15 @@ def tested(task: SimulatedTask, act: Act, *, seed: int) -> dict[str, float]:
     }
 
 
-def batches(task: SimulatedTask, act: Act, *, seed: int) -> Iterator[Episodes]:
-    """Episodes of a policy without end, 64 at a time."""
-    worlds = task.worlds(WORLDS)
+def batches(
+    task: SimulatedTask, act: Act, *, seed: int, stream: int, threads: int | None
+) -> Iterator[Episodes]:
+    """Episodes of a policy without end, 64 at a time; each stream of a seed has its own."""
+    worlds = task.worlds(WORLDS, threads=threads)
     try:
         number = 0
         while True:
-            words = np.random.SeedSequence([seed, number, 1]).generate_state(1, np.uint32)
+            words = np.random.SeedSequence([seed, number, stream]).generate_state(1, np.uint32)
             yield play(worlds, act, seed=int(words[0]))
             number += 1
     finally:
@@ -145,12 +171,13 @@ def feasible_episodes(
     number: int,
     *,
     seed: int,
+    threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[dict[str, np.ndarray], int]:
     """Arrays of `number` episodes that obey the true rule; how many others were discarded."""
     kept: list[Episodes] = []
     have = attempts = 0
-    for episodes in batches(task, act, seed=seed):
+    for episodes in batches(task, act, seed=seed, stream=COLLECTING, threads=threads):
         places = np.flatnonzero(~episodes.violated)[: number - have]
         last = places[-1] + 1 if have + len(places) == number else len(episodes.lengths)
         attempts += int(last)

@@ -13,8 +13,9 @@ import numpy as np
 
 from tacit.control import learner as learning
 from tacit.control.actor import Actor
-from tacit.control.episode_ledger import EpisodeLedger
+from tacit.control.episode_ledger import PARTIAL, EpisodeLedger
 from tacit.control.learner import Learner, Rollout
+from tacit.control.play import within
 from tacit.control.ppo import PPO, update_critics, update_policy
 from tacit.environments.task import SimulatedTask
 from tacit.environments.worlds import Worlds
@@ -48,7 +49,8 @@ class Trainer:
         settings: of PPO.
         seed: of networks, actions and worlds.
         cost: the cost to learn from, evaluated on a whole rollout [T, n] at once, giving [T, n, k];
-            None for the task's true cost. The ledger always counts true violations.
+            None for the task's true cost. It sees continuous actions cut to their box, as they
+            are in demonstrations. The ledger always counts true violations.
         constraints: k of `cost`.
         threads: for the worlds, None for all cores.
     """
@@ -79,7 +81,7 @@ class Trainer:
         self.best: Best | None = None
         self.seconds = 0.0
         self.observations = self.worlds.reset(self.world_seed())
-        self.worlds.stagger()
+        self.ledger.running[:, PARTIAL] = self.worlds.stagger()
         self.helper = ThreadPoolExecutor(max_workers=1)
 
     @property
@@ -98,7 +100,7 @@ class Trainer:
         return Actor.of(self.learner, self.task.action_space, self.settings)
 
     def world_seed(self) -> int:
-        """A seed for the worlds that no other seed or iteration shares."""
+        """A seed for the worlds, drawn from this run's seed and the number of the iteration."""
         words = np.random.SeedSequence([self.seed, self.iteration]).generate_state(1, np.uint32)
         return int(words[0])
 
@@ -174,8 +176,9 @@ class Trainer:
         return Rollout(**vars(record))
 
     def learned_costs(self, cost: CostFunction, rollout: Rollout) -> Any:
-        """What the learned constraint says about every step."""
-        costs = np.asarray(cost(rollout), dtype=np.float32)
+        """What the learned constraint says about every step, with actions as they were taken."""
+        taken = within(self.task.action_space, np.asarray(rollout.actions))
+        costs = np.asarray(cost(rollout._replace(actions=taken)), dtype=np.float32)
         wanted = (*rollout.rewards.shape, len(self.learner.multiplier.price))
         if costs.shape != wanted:
             raise ArgumentError(
@@ -188,9 +191,6 @@ class Trainer:
     def facts(self, progress: learning.Progress) -> dict[str, float]:
         """The update's numbers, each finite."""
         progress = jax.tree.map(np.asarray, progress)
-        names = self.task.constraints
-        if self.cost is not None:
-            names = tuple(f"learned {place}" for place in range(len(progress.costs)))
         facts: dict[str, float] = {
             "steps": self.steps,
             "iteration": self.iteration,
@@ -201,7 +201,7 @@ class Trainer:
             "value_error": float(progress.value_error[0]),
         }
         for place in range(len(progress.costs)):
-            suffix = "" if len(progress.costs) == 1 else f" {names[place]}"
+            suffix = "" if len(progress.costs) == 1 else f" {place}"
             facts[f"cost{suffix}"] = float(progress.costs[place])
             facts[f"multiplier{suffix}"] = float(progress.prices[place])
             facts[f"cost_value_error{suffix}"] = float(progress.value_error[1 + place])

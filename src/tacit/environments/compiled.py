@@ -172,8 +172,9 @@ class CompiledWorlds:
         """Seed every world anew and start an episode in each."""
         return self.stand(start_worlds(self.task, world_keys(seed, self.number)))
 
-    def stagger(self) -> None:
+    def stagger(self) -> Bool[np.ndarray, " n"]:
         """Nothing: only the task itself knows its clock, and a policy may see it."""
+        return np.zeros(self.number, bool)
 
     def step(self, actions: np.ndarray) -> Step:
         """Take one action in every world; worlds whose episode ends start the next one."""

@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 import gymnasium
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from tacit.environments.gymnasium_source import Environment
 from tacit.environments.gymnasium_wrappers import cost_vector
@@ -65,8 +65,9 @@ class GymnasiumWorlds:
         self.running = True
         return observations
 
-    def stagger(self) -> None:
+    def stagger(self) -> Bool[np.ndarray, " n"]:
         """Nothing: the environments keep their own clocks."""
+        return np.zeros(self.number, bool)
 
     def step(self, actions: np.ndarray) -> Step:
         """Take one action in every world; worlds whose episode ends start the next one."""

@@ -103,9 +103,10 @@ class MujocoWorlds:
         first = check_seed(seed)
         return self.reset_each([first + world for world in range(self.number)])
 
-    def stagger(self) -> None:
+    def stagger(self) -> Bool[np.ndarray, " n"]:
         """World i begins as if i/n of its episode had passed; nothing but the end shows."""
         self.elapsed[:] = np.arange(self.number) * self.rules.horizon // self.number
+        return self.elapsed > 0
 
     def reset_each(self, seeds: list[int]) -> Float[np.ndarray, "n o"]:
         """Seed every world with a number of its own and start its first episode."""

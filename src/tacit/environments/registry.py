@@ -52,12 +52,12 @@ Foreign = gymnasium.Env[Any, Any] | Callable[..., gymnasium.Env[Any, Any]]
 
 
 @overload
-def make(name: Tabular, **options: Any) -> TabularTask: ...
+def make(name: Tabular, /, **options: Any) -> TabularTask: ...
 @overload
-def make(name: Simulated | Foreign, **options: Any) -> SimulatedTask: ...
+def make(name: Simulated | Foreign, /, **options: Any) -> SimulatedTask: ...
 @overload
-def make(name: str, **options: Any) -> TabularTask | SimulatedTask: ...
-def make(name: str | Foreign, **options: Any) -> TabularTask | SimulatedTask:
+def make(name: str, /, **options: Any) -> TabularTask | SimulatedTask: ...
+def make(name: str | Foreign, /, **options: Any) -> TabularTask | SimulatedTask:
     """The task called `name` (in any mix of cases), e.g. `make("GridWorld", layout="rooms")`.
 
     The options are the arguments of the function that builds the task; see `TASKS`.
@@ -88,7 +88,8 @@ def make_rules(name: str, options: dict[str, Any]) -> MujocoRules:
 def is_foreign(name: object) -> bool:
     """Whether `name` stands for a Gymnasium environment that is not one of ours."""
     if isinstance(name, str):
-        return name in gymnasium.registry and not name.startswith(NAMESPACE)
+        # module:id imports the module first, which registers the id.
+        return ":" in name or (name in gymnasium.registry and not name.startswith(NAMESPACE))
     return isinstance(name, gymnasium.Env) or callable(name)
 
 

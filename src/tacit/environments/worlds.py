@@ -52,11 +52,12 @@ class Worlds(Protocol):
         """Seed every world anew and start an episode in each."""
         ...
 
-    def stagger(self) -> None:
+    def stagger(self) -> Bool[np.ndarray, " n"]:
         """Right after `reset`: let the first episodes end one after the other, if that can be done.
 
-        Worlds that start together would otherwise reach their time limit together for ever, and a
-        batch of steps would show one part of the episode only.
+        Returns which of them will be cut short. Worlds that start together would otherwise reach
+        their time limit together for ever, and a batch of steps would show one part of the episode
+        only.
         """
         ...
 
