@@ -70,8 +70,11 @@ class Peer:
     def seconds(self) -> float:
         """Time of one more block of work, as the peer itself measures it."""
         assert self.process.stdin is not None
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write("go\n")
+            self.process.stdin.flush()
+        except OSError as error:
+            raise PeerError(f"{self.name} stopped: {error}") from error
         return self.answer()["seconds"]
 
     def __enter__(self) -> Self:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import tacit.runs.versions as versions
+from tacit.argument_checks import check_count, check_seed
 from tacit.control import simulated_expert, tabular_expert
 from tacit.control.play import as_function
 from tacit.control.ppo import PPO
@@ -77,7 +78,7 @@ def train_expert(
         progress: is told the numbers of every update.
         notice: is told sentences about what was not as expected in the folder.
     """
-    check_seed(seed)
+    check_training_seed(seed)
     if isinstance(task, TabularTask):
         policy, exact = tabular_expert.optimal_policy(task)
         return Expert(
@@ -156,12 +157,11 @@ def collect(
 
 def check_request(number: int, seed: int) -> None:
     """A number of demonstrations and a seed that make sense."""
-    if not isinstance(number, int | np.integer) or number < 1:
-        raise ArgumentError(f"number must be a whole number of at least 1, not {number!r}")
-    check_seed(seed)
+    check_count("number", number)
+    check_training_seed(seed)
 
 
-def check_seed(seed: int) -> None:
-    """A seed that makes sense, also to JAX."""
-    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-        raise ArgumentError(f"seed must be a whole number from 0 to 2**63 - 1, not {seed!r}")
+def check_training_seed(seed: int) -> None:
+    """A seed that makes sense to JAX too."""
+    if check_seed(seed) >= 2**63:
+        raise ArgumentError(f"seed must be below 2**63, not {seed!r}")

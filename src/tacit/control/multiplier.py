@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
+from tacit.argument_checks import check_choice
 from tacit.errors import ArgumentError
 
 # Adam's long memory for the size of costs (1000 updates) is wanted: with a shorter one, the rare
@@ -81,12 +82,6 @@ class Multiplier:
                 "for all, or one for each"
             )
         return jnp.broadcast_to(jnp.asarray(given, dtype=jnp.float32), (constraints,))
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise an error if the value is not one of the choices."""
-    if value not in choices:
-        raise ArgumentError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
 
 
 class MultiplierState(NamedTuple):

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, Key, Shaped
 
+from tacit.argument_checks import check_count
 from tacit.control.multiplier import Multiplier
 from tacit.control.networks import Critics, Policy
 from tacit.errors import ArgumentError
@@ -115,12 +116,6 @@ class PPO:
         """
         passed = updates / self.iterations
         return self.learning_rate * (1 - (1 - self.final_learning_rate) * passed)
-
-
-def check_count(name: str, value: object) -> None:
-    """Raise an error if the value is not a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ArgumentError(f"{name} must be a whole number of at least 1, not {value!r}")
 
 
 class Batch(NamedTuple):

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from tacit.argument_checks import check_count, check_seed
 from tacit.environments.tabular_environment import EpisodeError
-from tacit.environments.world_checks import check_actions, check_finite, check_number, check_seed
+from tacit.environments.world_checks import check_actions, check_finite
 from tacit.environments.worlds import Step
 from tacit.errors import ArgumentError
 
@@ -162,7 +163,7 @@ class CompiledWorlds:
 
     def __init__(self, task: CompiledTask, number: int) -> None:
         self.task = task
-        self.number = check_number(number)
+        self.number = check_count("the number of worlds", number)
         self.observation_space = task.observation_space
         self.action_space = task.action_space
         self.number_of_costs = task.number_of_costs

@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
+from tacit.argument_checks import check_count
 from tacit.environments.gymnasium_source import (
     Environment,
     Source,
@@ -22,7 +23,7 @@ from tacit.environments.gymnasium_wrappers import (
     cost_vector,
 )
 from tacit.environments.task import SimulatedTask
-from tacit.environments.world_checks import check_finite, check_number
+from tacit.environments.world_checks import check_finite
 from tacit.errors import TaskError
 
 PROBE_SEED = 0
@@ -127,7 +128,7 @@ def make_worlds(
     """`number` worlds; `threads` is ignored, as environments are stepped one after the other."""
     environments: list[Environment] = []
     try:
-        for index in range(check_number(number)):
+        for index in range(check_count("the number of worlds", number)):
             environments.append(source.fresh() if index else source.first())
         if len({id(environment) for environment in environments}) < number:
             raise TaskError(

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from tacit.argument_checks import check_choice
 from tacit.errors import TaskError
 
 LARGEST_NOISE = 1e6
@@ -46,7 +47,7 @@ class Noise:
     def __post_init__(self) -> None:
         if not 0 <= self.std <= LARGEST_NOISE:
             raise TaskError(f"noise_std must lie in [0, {LARGEST_NOISE:g}], not {self.std}")
-        check_choice("noise_on", self.on, ("velocity", "state"))
+        check_choice("noise_on", self.on, ("velocity", "state"), TaskError)
 
     def width(self, positions: int, velocities: int) -> int:
         """How many numbers are drawn for each step of a world."""
@@ -100,20 +101,13 @@ class MujocoRules:
             raise TaskError(f"limit must be a number of metres, not {self.limit}")
         if self.horizon < 1:
             raise TaskError(f"horizon must be at least one step, not {self.horizon}")
-        check_choice("contact_forces", self.contact_forces, ("zeros", "real", "none"))
+        check_choice("contact_forces", self.contact_forces, ("zeros", "real", "none"), TaskError)
 
 
 def choose_variant(variant: str, *, paper: Choice, benchmark: Choice) -> Choice:
     """The numbers of the paper's own code, or those of the benchmark it builds on."""
-    check_choice("variant", variant, ("paper", "benchmark"))
+    check_choice("variant", variant, ("paper", "benchmark"), TaskError)
     return paper if variant == "paper" else benchmark
-
-
-def check_choice(option: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise an error with the choices there are, unless `value` is one of them."""
-    if value not in choices:
-        known = " or ".join(repr(choice) for choice in choices)
-        raise TaskError(f"{option} must be {known}, not {value!r}")
 
 
 def sum_of_squares(values: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:

@@ -12,12 +12,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from mujoco.batch import Batch, SimulationError
 
+from tacit.argument_checks import check_count, check_seed
 from tacit.environments.mujoco_draws import NoiseBlocks, draw_starts
 from tacit.environments.mujoco_log import SILENCE
 from tacit.environments.mujoco_models import load_model, quaternions_of, spaces_of
 from tacit.environments.mujoco_rules import MujocoRules, sum_of_squares
 from tacit.environments.tabular_environment import EpisodeError
-from tacit.environments.world_checks import check_actions, check_number, check_seed
+from tacit.environments.world_checks import check_actions
 from tacit.environments.worlds import Step
 from tacit.errors import ArgumentError
 
@@ -63,7 +64,7 @@ class MujocoWorlds:
     def __init__(self, rules: MujocoRules, number: int, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
             raise ArgumentError(f"threads must be at least one, not {threads}")
-        self.rules, self.number = rules, check_number(number)
+        self.rules, self.number = rules, check_count("the number of worlds", number)
         with_forces = rules.contact_forces == "real"
         self.model = load_model(rules.model_file, contact_forces=with_forces)
         self.observation_space, box = spaces_of(self.model, rules.contact_forces)

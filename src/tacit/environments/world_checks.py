@@ -1,24 +1,10 @@
-"""What any worlds check about seeds, actions and what their simulator returned."""
+"""What any worlds check about actions and what their simulator returned."""
 
 import gymnasium
 import numpy as np
 from jaxtyping import Shaped
 
 from tacit.errors import ArgumentError, TaskError
-
-
-def check_number(number: object) -> int:
-    """How many worlds: a whole number of at least 1."""
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise ArgumentError(f"the number of worlds must be a whole number >= 1, not {number!r}")
-    return int(number)
-
-
-def check_seed(seed: object) -> int:
-    """A seed: a whole number of at least 0."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ArgumentError(f"seed must be a whole number of at least 0, not {seed!r}")
-    return int(seed)
 
 
 def check_actions(
