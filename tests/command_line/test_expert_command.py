@@ -55,7 +55,9 @@ def test_the_same_command_again_trains_nothing_and_writes_the_same(trained, caps
     metrics = (trained.with_name("experts.hdf5.run") / "metrics.jsonl").read_bytes()
     command = ["expert", "BlockedSwimmer", "--out", str(trained), "--number", "5", *TASK]
     main([*command, "--train", *SHORT])
-    assert "512 steps" in re.sub(r"[\s│┃]+", " ", capsys.readouterr().out)
+    text = re.sub(r"[\s│┃]+", " ", capsys.readouterr().out)
+    assert "512 steps" in text
+    assert "the training in this folder is complete" in text
     assert tacit.Trajectories.load(trained) == before
     assert (trained.with_name("experts.hdf5.run") / "metrics.jsonl").read_bytes() == metrics
 
@@ -93,6 +95,7 @@ def test_a_policy_of_the_users_own_is_rolled_out(tmp_path, monkeypatch, capsys):
         (["--policy", "nowhere"], "module:name"),
         (["--policy", "no_such_module_here:x"], "No module named"),
         (["--policy", "math:pi"], "must be a function"),
+        (["--policy", "nomodule:x"], "--policy nomodule:x: No module named"),
         (["--set", "noise_std=-1"], "noise_std"),
         (["--threads", "0"], "threads"),
     ],
@@ -104,6 +107,21 @@ def test_what_cannot_work_is_said_in_one_line(tmp_path, capsys, arguments, words
     error = capsys.readouterr().err
     assert words in error
     assert "Traceback" not in error
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(tmp_path, capsys):
+    (tmp_path / "folder.hdf5").mkdir()
+    (tmp_path / "file").write_text("")
+    for name, words in (
+        ("folder.hdf5", "is a folder"),
+        ("file/a.hdf5", "cannot be written"),
+        ("a.txt", "the ending must be"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["expert", "BlockedSwimmer", "--out", str(tmp_path / name), *TASK])
+        error = capsys.readouterr().err
+        assert words in error
+        assert "training" not in error
 
 
 def test_exact_experts_take_no_training_settings(tmp_path, capsys):
@@ -156,8 +174,8 @@ def test_a_log_gets_lines_with_speed_reward_violation_and_multiplier(capsys):
         for update in (1, 2):
             facts = {"steps": 8192 * update, "seconds": 2.0 * update, "multiplier": 1.5}
             watch({**facts, "reward": 12.0, "violation": 0.25})
-    line = capsys.readouterr().err
-    assert line.count("\n") == 1
+    start, line = capsys.readouterr().err.splitlines()
+    assert start == "training: starting; the first update compiles"
     for words in ("100%", "4,096 steps/s", "reward 12.0", "violation 25 %", "multiplier 1.50"):
         assert words in line
 

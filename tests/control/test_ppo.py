@@ -271,6 +271,8 @@ def test_iterations_cover_all_steps():
         ({"steps": 1e6}, "steps must be a whole number"),
         ({"worlds": 2.0}, "worlds must be a whole number"),
         ({"hidden": (0,)}, "hidden must be a whole number"),
+        ({"hidden": 64}, "hidden must be a tuple"),
+        ({"multiplier": "pid"}, "multiplier must be a Multiplier"),
         ({"target_kl": -1.0}, "target_kl must be above 0"),
         ({"final_learning_rate": -3.0}, "final_learning_rate must lie in"),
         ({"entropy_weight": float("nan")}, "entropy_weight must be at least 0"),

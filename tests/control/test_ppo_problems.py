@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import tacit
 from tacit.control.compiled_training import check_finite, train_compiled
 from tacit.control.multiplier import Multiplier
 from tacit.control.ppo import PPO
@@ -214,3 +215,17 @@ def test_a_run_that_diverges_is_an_error_that_names_seed_and_step():
 def test_no_seeds_are_an_error():
     with pytest.raises(ArgumentError, match="at least one"):
         train_compiled(TEMPTATION, SHORT, [])
+
+
+def test_what_cannot_be_compiled_is_said_in_words():
+    chain = tacit.make("Chain")
+    with pytest.raises(ArgumentError, match="no pure-JAX task"):
+        train_compiled(chain, PPO(), [1])
+    task = tabular_compiled(chain)
+    for seeds in ([], 3):
+        with pytest.raises(ArgumentError, match="seeds must be a list"):
+            train_compiled(task, PPO(), seeds)
+    with pytest.raises(ArgumentError, match="at least 0"):
+        train_compiled(task, PPO(), [-1])
+    with pytest.raises(ArgumentError, match=r"not \[128, 64, 1\]"):
+        train_compiled(task, PPO(), [1], cost=lambda rollout: rollout.rewards)

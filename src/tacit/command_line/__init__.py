@@ -36,10 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             args=arguments,
         )
     except TacitError as error:
-        Console(stderr=True).print(
+        Console(stderr=True, emoji=False).print(
             f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True
         )
         sys.exit(2)
     except KeyboardInterrupt:
-        Console(stderr=True).print("stopped; run the same command again to go on")
+        Console(stderr=True, emoji=False).print("stopped; run the same command again to go on")
         sys.exit(130)

@@ -2,17 +2,17 @@
 
 import importlib
 import math
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
-from tacit.command_line.data import write
+from tacit.command_line.data import check_destination, write
 from tacit.command_line.tables import console, percent, progress_bar, show_facts
-from tacit.command_line.tasks import find_task
+from tacit.command_line.tasks import find_task, importable
 from tacit.command_line.training import watched, with_settings
 from tacit.control.expert import Expert, check_request, collect, train_expert
+from tacit.control.play import as_function
 from tacit.control.presets import preset
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
@@ -49,6 +49,7 @@ def expert(
         train: settings of PPO, as in --train steps=2000000 learning_rate=1e-4 multiplier.rate=0.05.
     """
     check_request(number, seed)
+    check_destination(out)
     chosen = find_task(task, settings)
     if isinstance(chosen, TabularTask):
         if train or policy or folder:
@@ -60,7 +61,8 @@ def expert(
     elif policy is not None:
         if train or folder:
             raise ArgumentError("with --policy nothing is trained: leave --train and --folder away")
-        trained = Expert(chosen, named_policy(policy), facts={"policy": policy})
+        function = as_function(named_policy(policy))
+        trained = Expert(chosen, function, facts={"policy": policy})
     else:
         folder = folder or out.with_name(f"{out.name}.run")
         trained = simulated(chosen, folder, seed, threads, train)
@@ -99,13 +101,11 @@ def named_policy(name: str) -> Any:
     module, colon, attribute = name.partition(":")
     if not colon:
         raise ArgumentError(f"--policy takes module:name, as in my_robot:controller, not {name!r}")
-    sys.path.insert(0, str(Path.cwd()))
     try:
-        return getattr(importlib.import_module(module), attribute)
+        with importable(Path.cwd()):
+            return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ArgumentError(f"--policy {name}: {error}") from error
-    finally:
-        sys.path.pop(0)
 
 
 def known(expert: Expert) -> dict[str, str]:

@@ -16,7 +16,8 @@ from rich.table import Table
 
 from tacit.evaluation.intervals import Estimate
 
-console = Console()
+# Colons in paths and messages are not the names of pictures.
+console = Console(emoji=False)
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -47,7 +48,7 @@ def progress_bar() -> Progress:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=Console(stderr=True, emoji=False),
     )
 
 

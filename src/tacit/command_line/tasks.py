@@ -1,5 +1,10 @@
 """How a task and its options are named on the command line."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 from tacit.environments.registry import make
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
@@ -15,10 +20,21 @@ def find_task(name: str, settings: tuple[str, ...]) -> TabularTask | SimulatedTa
     """The task called `name` with options `key=value`, or a file of the user's own arrays."""
     options = dict(parse_setting(setting) for setting in settings)
     if not name.endswith(".npz"):
-        return make(name, **options)
+        with importable(Path.cwd()):
+            return make(name, **options)
     if options:
         raise TaskError(f"{name}: a task from a file has no options to set")
     return load_task(name)
+
+
+@contextmanager
+def importable(folder: Path) -> Iterator[None]:
+    """Let modules in `folder` be imported, as they would be by a script that lies there."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
 
 
 def parse_setting(setting: str, flag: str = "--set") -> tuple[str, Value]:

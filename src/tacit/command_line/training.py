@@ -68,7 +68,7 @@ def watched(title: str, settings: PPO) -> Iterator[Watch]:
 
     Gives the function that is to be told the numbers of every update.
     """
-    console = Console(stderr=True)
+    console = Console(stderr=True, emoji=False)
     if not console.is_terminal:
         yield lines(title, settings)
         return
@@ -95,6 +95,7 @@ def lines(title: str, settings: PPO) -> Watch:
     """One line every half minute, for logs."""
     speed = Speed()
     last = time.monotonic()
+    say(f"{title}: starting; the first update compiles")
 
     def show(facts: dict[str, float]) -> None:
         nonlocal last
@@ -102,10 +103,15 @@ def lines(title: str, settings: PPO) -> Watch:
         if time.monotonic() - last < SECONDS_BETWEEN_LINES and done < 1:
             return
         last = time.monotonic()
-        sys.stderr.write(f"{title}: {done:4.0%}  {speed(facts):,.0f} steps/s  {summary(facts)}\n")
-        sys.stderr.flush()
+        say(f"{title}: {done:4.0%}  {speed(facts):,.0f} steps/s  {summary(facts)}")
 
     return show
+
+
+def say(line: str) -> None:
+    """Write a line for people to the error stream, at once."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 class Speed:

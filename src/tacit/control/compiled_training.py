@@ -9,11 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from tacit.argument_checks import check_seed
 from tacit.control import learner as learning
 from tacit.control.actor import Actor
 from tacit.control.learner import Learner, Progress, Rollout
 from tacit.control.ppo import PPO
 from tacit.environments.compiled import CompiledTask, autoreset
+from tacit.environments.tabular import TabularTask
+from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, DivergenceError
 
 Cost = Callable[[Rollout], Float[Array, "T n k"]]
@@ -76,8 +79,15 @@ def train_compiled(
             the task's true cost. Curves always show true violations.
         constraints: k of `cost`.
     """
-    if not len(seeds):
-        raise ArgumentError("seeds must name at least one run")
+    if isinstance(task, TabularTask | SimulatedTask):
+        raise ArgumentError(
+            f"{task.name} is no pure-JAX task: see tacit.environments.tabular_compiled for tables, "
+            "and tacit.train_expert for simulators"
+        )
+    if not isinstance(seeds, Sequence) or not len(seeds):
+        raise ArgumentError(f"seeds must be a list with a seed for every run, not {seeds!r}")
+    for seed in seeds:
+        check_seed(seed)
     number = task.number_of_costs if cost is None else constraints
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     learner, progress, ended = many_runs(task, settings, cost, number, keys)
@@ -130,7 +140,7 @@ def one_run(
         run, rollout = roll_out(task, run, settings, key=rollout_key)
         if cost is not None:
             taken = rollout._replace(actions=bounded(task, rollout.actions))
-            rollout = rollout._replace(costs=cost(taken))
+            rollout = rollout._replace(costs=checked_costs(cost(taken), rollout, constraints))
         learner, progress = learning.learn(run.learner, rollout, settings, key=update_key)
         return run._replace(learner=learner), (progress, run.account.ended)
 
@@ -172,6 +182,16 @@ def roll_out(
         step, (run.state, run.observations, account), jax.random.split(key, settings.rollout)
     )
     return Run(run.learner, state, observations, account), rollout
+
+
+def checked_costs(costs: Array, rollout: Rollout, constraints: int) -> Array:
+    """Learned costs, if they have the shape that costs must have."""
+    wanted = (*rollout.rewards.shape, constraints)
+    if costs.shape != wanted:
+        raise ArgumentError(
+            f"the cost function gave the shape {list(costs.shape)}, not {list(wanted)}"
+        )
+    return costs
 
 
 def bounded(task: CompiledTask, actions: Array) -> Array:

@@ -38,7 +38,7 @@ class Expert:
             128 fresh episodes on others; NaN where nobody has looked, as in all that follow.
         reward: expected reward of an episode, likewise.
         feasible_reward: the same with violating episodes counted as 0; NaN on tabular tasks.
-        multiplier: the price of a violated step at the end of training.
+        multiplier: the price of a violated step at the end of training, added up over constraints.
         facts: JSON-able facts about its training: settings, seed, steps.
     """
 
@@ -63,9 +63,9 @@ def train_expert(
 ) -> Expert:
     """The best policy under the true cost (equation 4).
 
-    On a tabular task this is exact and takes no training, so that only `task` matters. On a
-    simulated one it is trained by PPO-Lagrange; of the policy with the highest feasible reward over
-    100 episodes of training and the last one, the better in a test without exploration is kept.
+    On a tabular task this is exact, so that only `task` matters. On a simulated one it is trained
+    by PPO-Lagrange; of the policy with the highest feasible reward over 100 episodes of training
+    and the last one, the better in a test without exploration is kept.
 
     Arguments:
         task: from `tacit.make`.
@@ -76,7 +76,7 @@ def train_expert(
             (yours, perhaps) begin anew at every checkpoint, after 20 updates or two episodes.
         threads: for the simulator, None for all cores.
         progress: is told the numbers of every update.
-        notice: is told sentences about what was not as expected in the folder.
+        notice: is told sentences about what was found in the folder.
     """
     check_training_seed(seed)
     if isinstance(task, TabularTask):
@@ -88,6 +88,8 @@ def train_expert(
             reward=exact["reward"],
             multiplier=exact["multiplier"],
         )
+    if settings is not None and not isinstance(settings, PPO):
+        raise ArgumentError(f"settings must be a tacit.PPO, not {type(settings).__name__}")
     trainer = simulated_expert.train(
         task,
         settings or preset(task),

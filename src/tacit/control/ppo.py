@@ -72,11 +72,9 @@ class PPO:
     multiplier: Multiplier = field(default_factory=Multiplier)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))
+        self.check_kinds()
         for name in ("steps", "worlds", "rollout", "minibatch", "epochs"):
             check_count(name, getattr(self, name))
-        for units in self.hidden:
-            check_count("hidden", units)
         if self.batch % self.minibatch:
             raise ArgumentError(
                 f"minibatch {self.minibatch} does not divide the batch of {self.worlds} worlds * "
@@ -92,6 +90,16 @@ class PPO:
                 raise ArgumentError(f"{name} must be above 0 and finite, not {value!r}")
         if not 0 <= self.entropy_weight < math.inf:
             raise ArgumentError(f"entropy_weight must be at least 0, not {self.entropy_weight!r}")
+
+    def check_kinds(self) -> None:
+        """The multiplier's settings and the layers are what they should be."""
+        if not isinstance(self.multiplier, Multiplier):
+            raise ArgumentError(f"multiplier must be a Multiplier, not {self.multiplier!r}")
+        if not isinstance(self.hidden, tuple | list):
+            raise ArgumentError(f"hidden must be a tuple such as (64, 64), not {self.hidden!r}")
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        for units in self.hidden:
+            check_count("hidden", units)
 
     @property
     def batch(self) -> int:

@@ -69,6 +69,8 @@ def train_in_folder(
         saved = folder.latest(like=trainer.state())
         if saved is not None:
             trainer.restore(saved.tree)
+            done = "is complete" if trainer.finished else f"goes on after {trainer.steps:,} steps"
+            folder.notices.append(f"{path}: the training in this folder {done}")
         told = 0
         while True:
             for sentence in folder.notices[told:]:

@@ -14,7 +14,7 @@ from tacit.errors import TaskError
 
 CostFunction: TypeAlias = Callable[[Any, Any, Any], Any]
 WHAT_TO_DO = (
-    "give gymnasium_task a function cost(observation, action, next_observation), or let the "
+    "give tacit.make a function cost(observation, action, next_observation), or let the "
     'environment put a number into info["cost"] at every step'
 )
 
