@@ -71,9 +71,8 @@ def train_expert(
         task: from `tacit.make`.
         seed: of everything random.
         settings: of PPO; None for the task's preset.
-        folder: where to keep the run; the same call again continues it. The policy becomes
-            actor.safetensors there. Environments that cannot be saved in the middle of an episode
-            (yours, perhaps) begin anew at every checkpoint, after 20 updates or two episodes.
+        folder: where to keep the run and the policy (actor.safetensors); the same call again
+            continues it. Environments that cannot be saved begin anew at every checkpoint.
         threads: for the simulator, None for all cores.
         progress: is told the numbers of every update.
         notice: is told sentences about what was found in the folder.
