@@ -110,7 +110,9 @@ def test_a_run_killed_three_times_ends_bit_for_bit_as_an_undisturbed_one(begin, 
         assert reached <= lines(killed) < ITERATIONS
         assert not (killed / ACTOR_FILE).exists()
 
-    assert finish(begin(killed)) == ["DONE"]
+    notice, done = finish(begin(killed))
+    assert "the training in this folder goes on after" in notice
+    assert done == "DONE"
     assert len(without_seconds(whole)) == ITERATIONS
     assert without_seconds(whole) == without_seconds(killed)
     for name in ("checkpoint.safetensors", ACTOR_FILE):

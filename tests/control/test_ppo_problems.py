@@ -213,7 +213,7 @@ def test_a_run_that_diverges_is_an_error_that_names_seed_and_step():
 
 
 def test_no_seeds_are_an_error():
-    with pytest.raises(ArgumentError, match="at least one"):
+    with pytest.raises(ArgumentError, match="seeds must be a list"):
         train_compiled(TEMPTATION, SHORT, [])
 
 

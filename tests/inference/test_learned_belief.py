@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 from scipy.special import betaincinv, betaln, digamma, logsumexp
@@ -191,6 +191,7 @@ def test_under_the_bound_a_query_that_nobody_reaches_goes_back_to_the_prior(task
 
 
 @settings(max_examples=30, deadline=None)
+@example(2.0, 8.0)
 @given(st.floats(1, 60), st.floats(1, 60))
 def test_the_divergence_from_the_prior_is_its_integral(alpha, beta):
     density = stats.beta(alpha, beta)

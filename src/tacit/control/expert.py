@@ -20,6 +20,7 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 
 ACTOR_FILE = "actor.safetensors"
+LARGEST_SEED = 2**63
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,8 @@ def train_expert(
         progress: is told the numbers of every update.
         notice: is told sentences about what was found in the folder.
     """
-    check_training_seed(seed)
+    if check_seed(seed) >= LARGEST_SEED and isinstance(task, SimulatedTask):
+        raise ArgumentError(f"seed must be below 2**63, not {seed!r}")
     if isinstance(task, TabularTask):
         policy, exact = tabular_expert.optimal_policy(task)
         return Expert(
@@ -159,10 +161,4 @@ def collect(
 def check_request(number: int, seed: int) -> None:
     """A number of demonstrations and a seed that make sense."""
     check_count("number", number)
-    check_training_seed(seed)
-
-
-def check_training_seed(seed: int) -> None:
-    """A seed that makes sense to JAX too."""
-    if check_seed(seed) >= 2**63:
-        raise ArgumentError(f"seed must be below 2**63, not {seed!r}")
+    check_seed(seed)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jax.scipy.special import betaln, digamma
+from jax.scipy.special import digamma, gammaln
 from jaxtyping import Array, Float
 
 from tacit.constraints.quantile_table import QuantileTable
@@ -45,8 +45,11 @@ def divergence_from_prior(alpha: Array, beta: Array) -> Array:
 
     -ln B(a, b) + (a - 1) psi(a) + (b - 1) psi(b) - (a + b - 2) psi(a + b)
     """
+    # Not JAX's betaln, which is off by 1.3e-6 in double precision where a or b is 8 or more.
     return (
-        -betaln(alpha, beta)
+        gammaln(alpha + beta)
+        - gammaln(alpha)
+        - gammaln(beta)
         + (alpha - 1) * digamma(alpha)
         + (beta - 1) * digamma(beta)
         - (alpha + beta - 2) * digamma(alpha + beta)
