@@ -323,3 +323,12 @@ def test_whole_numbers_are_recorded_as_the_actions_they_become():
     worlds.close()
     assert episodes.actions.dtype.kind == "f"
     assert (episodes.actions[episodes.rewards > 0] == 3).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [({"settings": {"steps": 3}}, "must be a tacit.PPO, not dict"), ({"seed": 2**63}, "below 2")],
+)
+def test_training_that_cannot_begin_is_refused_in_words(arguments, words):
+    with pytest.raises(ArgumentError, match=words):
+        tacit.train_expert(PENDULUM, **arguments)

@@ -78,8 +78,7 @@ def train_expert(
         progress: is told the numbers of every update.
         notice: is told sentences about what was found in the folder.
     """
-    if check_seed(seed) >= LARGEST_SEED and isinstance(task, SimulatedTask):
-        raise ArgumentError(f"seed must be below 2**63, not {seed!r}")
+    check_seed(seed)
     if isinstance(task, TabularTask):
         policy, exact = tabular_expert.optimal_policy(task)
         return Expert(
@@ -89,8 +88,7 @@ def train_expert(
             reward=exact["reward"],
             multiplier=exact["multiplier"],
         )
-    if settings is not None and not isinstance(settings, PPO):
-        raise ArgumentError(f"settings must be a tacit.PPO, not {type(settings).__name__}")
+    check_training(seed, settings)
     trainer = simulated_expert.train(
         task,
         settings or preset(task),
@@ -162,3 +160,11 @@ def check_request(number: int, seed: int) -> None:
     """A number of demonstrations and a seed that make sense."""
     check_count("number", number)
     check_seed(seed)
+
+
+def check_training(seed: int, settings: PPO | None) -> None:
+    """A seed that JAX can use, and settings that are settings."""
+    if seed >= LARGEST_SEED:
+        raise ArgumentError(f"seed must be below 2**63, not {seed!r}")
+    if settings is not None and not isinstance(settings, PPO):
+        raise ArgumentError(f"settings must be a tacit.PPO, not {type(settings).__name__}")
