@@ -195,7 +195,9 @@ def test_other_settings_are_an_error_that_names_each_field_and_both_values(tmp_p
 def test_settings_that_json_writes_alike_are_the_same(tmp_path):
     one = {"rate": 1, "size": (1, 2), "odd": float("nan"), "number": np.int64(3)}
     RunFolder.open(tmp_path, one).close()
+    before = (tmp_path / "settings.json").read_bytes()
     RunFolder.open(tmp_path, {"rate": 1.0, "size": [1, 2], "odd": np.nan, "number": 3}).close()
+    assert (tmp_path / "settings.json").read_bytes() == before
 
 
 def test_a_setting_that_json_cannot_hold_is_named(tmp_path):

@@ -161,16 +161,12 @@ class MujocoVectorEnvironment(
     ]:
         """Take one action in every world; worlds whose episode ends start the next one."""
         arrival = self.worlds.advance(actions)
-        observations, infos = arrival.observations, {}
-        ended = arrival.terminated | arrival.truncated
-        if ended.any():
-            observations = observations.copy()
-            worlds = np.flatnonzero(ended)
-            observations[worlds] = self.worlds.begin_episodes(worlds)
-            for world in worlds.tolist():
-                last = {**info_of(arrival, world), "reason": arrival.reason(world)}
-                final = {"final_obs": arrival.observations[world], "final_info": last}
-                infos = self._add_info(infos, final, world)
+        observations, ended = self.worlds.go_on(arrival)
+        infos = {}
+        for world in ended.tolist():
+            last = {**info_of(arrival, world), "reason": arrival.reason(world)}
+            final = {"final_obs": arrival.observations[world], "final_info": last}
+            infos = self._add_info(infos, final, world)
         infos |= self.for_all(cost=arrival.costs[:, 0], x_position=observations[:, 0].copy())
         return observations, arrival.rewards, arrival.terminated, arrival.truncated, infos
 

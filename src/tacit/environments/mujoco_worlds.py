@@ -140,20 +140,23 @@ class MujocoWorlds:
     def step(self, actions: np.ndarray) -> Step:
         """Take one action in every world; worlds whose episode ends start the next one."""
         arrival = self.advance(actions)
-        observations = arrival.observations
-        ended = arrival.terminated | arrival.truncated
-        if ended.any():
-            observations = observations.copy()
-            worlds = np.flatnonzero(ended)
-            observations[worlds] = self.begin_episodes(worlds)
         return Step(
-            observations,
+            self.go_on(arrival)[0],
             arrival.observations,
             arrival.rewards,
             arrival.costs,
             arrival.terminated,
             arrival.truncated,
         )
+
+    def go_on(self, arrival: Arrival) -> tuple[Float[np.ndarray, "n o"], Int[np.ndarray, " m"]]:
+        """Start the next episode where one ended: observations now, and which worlds these are."""
+        worlds = np.flatnonzero(arrival.terminated | arrival.truncated)
+        if not len(worlds):
+            return arrival.observations, worlds
+        observations = arrival.observations.copy()
+        observations[worlds] = self.begin_episodes(worlds)
+        return observations, worlds
 
     def advance(self, actions: np.ndarray) -> Arrival:
         """Take one action in every world and leave those whose episode ended where they are."""
