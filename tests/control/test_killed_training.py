@@ -111,7 +111,7 @@ def test_a_run_killed_three_times_ends_bit_for_bit_as_an_undisturbed_one(begin, 
         assert not (killed / ACTOR_FILE).exists()
 
     notice, done = finish(begin(killed))
-    assert "the training in this folder goes on after" in notice
+    assert "the run in this folder goes on after" in notice
     assert done == "DONE"
     assert len(without_seconds(whole)) == ITERATIONS
     assert without_seconds(whole) == without_seconds(killed)

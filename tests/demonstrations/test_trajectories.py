@@ -1,5 +1,6 @@
 import copy
 import pickle
+import tracemalloc
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -64,6 +65,103 @@ def test_nothing_can_be_changed_afterwards():
         trajectories.rewards = None  # type: ignore[misc]
     with pytest.raises(TypeError):
         trajectories.provenance["task"] = "other"  # type: ignore[index]
+
+
+def large(number=64, steps=256, lengths=None):
+    """Arrays of a few megabytes that the caller has given up."""
+    arrays = {
+        "observations": np.ones((number, steps + 1, 18), np.float32),
+        "actions": np.ones((number, steps, 6), np.float32),
+        "rewards": np.ones((number, steps), np.float32),
+    }
+    lengths = np.full(number, steps) if lengths is None else lengths
+    for name, array in arrays.items():
+        rows = lengths + (name == "observations")
+        array[np.arange(array.shape[1]) >= rows[:, None]] = 0
+        array.setflags(write=False)
+    return {**arrays, "lengths": lengths}
+
+
+def ragged():
+    return np.maximum(1, np.arange(64) * 4 + 4)
+
+
+@pytest.mark.parametrize("lengths", [None, ragged()], ids=["equal", "ragged"])
+def test_read_only_arrays_are_taken_over(lengths):
+    given = large(lengths=lengths)
+    trajectories = Trajectories(**given)
+    for name in ("observations", "actions", "rewards"):
+        assert getattr(trajectories, name) is given[name]
+    writable = {name: array.copy() for name, array in given.items()}
+    assert trajectories == Trajectories(**writable)
+
+
+def frozen(array):
+    array.setflags(write=False)
+    return array
+
+
+NOT_GIVEN_UP = {
+    "writable": lambda: np.zeros((2, 4, 1)),
+    "a view of a writable one": lambda: frozen(np.zeros((2, 4, 1))[:]),
+    "memory of others": lambda: frozen(np.frombuffer(bytearray(64)).reshape(2, 4, 1)),
+    "a part of more": lambda: frozen(np.zeros((9, 4, 1)))[:2],
+    "another order": lambda: frozen(np.zeros((2, 4, 3), order="F")),
+    "another type": lambda: frozen(np.zeros((2, 4, 1), np.float16)),
+    "too long": lambda: frozen(np.zeros((2, 5, 1))),
+    "not zero beyond": lambda: frozen(np.ones((2, 4, 1))),
+    "minus zero beyond": lambda: frozen(-np.zeros((2, 4, 1))),
+}
+
+
+@pytest.mark.parametrize("case", NOT_GIVEN_UP)
+def test_other_arrays_are_copied(case):
+    given = NOT_GIVEN_UP[case]()
+    trajectories = Trajectories(given, np.zeros((2, 3, 1)), np.zeros((2, 3)), np.array([3, 2]))
+    assert not np.shares_memory(trajectories.observations, given)
+    assert not trajectories.observations.flags.writeable
+    assert not trajectories.observations[1, 3:].view(np.uint8).any()
+
+
+def test_a_view_of_all_of_a_read_only_array_is_taken_over():
+    given = frozen(np.zeros(8)).reshape(2, 4, 1)
+    trajectories = Trajectories(given, np.zeros((2, 3, 1)), np.zeros((2, 3)), np.array([3, 3]))
+    assert trajectories.observations is given
+
+
+@pytest.mark.parametrize(
+    ("build", "most"),
+    [
+        (lambda given, _: Trajectories(**given), 0.1),
+        (lambda given, _: Trajectories(**{n: a.copy() for n, a in given.items()}), 2.1),
+        (lambda _, known: known.take(np.arange(64)[::-1]), 1.1),
+        (lambda _, known: known.subset(32, seed=0), 0.6),
+        (lambda _, known: known + known, 2.2),
+    ],
+    ids=["read-only", "writable", "take", "subset", "merge"],
+)
+@pytest.mark.parametrize("lengths", [None, ragged()], ids=["equal", "ragged"])
+def test_large_records_are_not_held_more_often_than_needed(monkeypatch, build, most, lengths):
+    monkeypatch.setattr(checks, "BLOCK_BYTES", 2**16)
+    given = large(lengths=lengths)
+    known = Trajectories(**given)
+    tracemalloc.start()
+    built = build(given, known)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(built) in (32, 64, 128)
+    assert peak < most * sum(array.nbytes for array in given.values())
+
+
+@pytest.mark.parametrize("size", [1, 2**10, 2**24])
+def test_blocks_of_any_size_find_the_same_mistake(monkeypatch, size):
+    monkeypatch.setattr(checks, "BLOCK_BYTES", size)
+    rewards = np.zeros((40, 9))
+    rewards[17, 8] = rewards[30, 0] = np.inf
+    rewards[16, 8] = np.nan
+    arrays = np.zeros((40, 10, 2)), np.zeros((40, 9, 1)), rewards
+    with pytest.raises(DemonstrationError, match="episode 17, field 'rewards', step 8: is inf"):
+        Trajectories(*arrays, np.where(np.arange(40) == 16, 8, 9))
 
 
 def test_what_lies_beyond_an_episode_is_ignored_and_cut():

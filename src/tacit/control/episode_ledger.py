@@ -45,8 +45,13 @@ class EpisodeLedger:
         costs: Float[np.ndarray, "T n k"],
         ended: Bool[np.ndarray, "T n"],
     ) -> None:
-        """Enter a rollout; an episode counts as violated if any true cost in it is above 0."""
-        violated = np.asarray((costs > 0).any(axis=-1))
+        """Enter a rollout; an episode counts as violated if any true cost in it is above 0.
+
+        Where there are no costs nobody knows, and what depends on it is NaN.
+        """
+        violated = np.asarray((costs > 0).any(axis=-1), np.float64)
+        if not costs.shape[-1]:
+            violated[:] = np.nan
         finished = [self.ended]
         for reward, violation, end in zip(rewards, violated, ended, strict=True):
             self.running[:, 0] += reward
@@ -61,17 +66,18 @@ class EpisodeLedger:
         self.ended = np.concatenate(finished)[-REMEMBERED:]
 
     def summary(self) -> dict[str, float]:
-        """Means over the last 100 episodes; empty before the first one ends."""
+        """Means over the last 100 episodes, as far as known; empty before the first one ends."""
         if not len(self.ended):
             return {}
         reward, feasible, violation, length = self.ended.mean(axis=0).tolist()
-        return {
+        means = {
             "reward": reward,
             "feasible_reward": feasible,
             "violation": violation,
             "episode_length": length,
             "episodes": self.number,
         }
+        return {name: value for name, value in means.items() if not np.isnan(value)}
 
     def score(self) -> float | None:
         """How good the last 100 episodes were; None before so many have ended."""

@@ -17,7 +17,7 @@ from tacit.control.presets import preset
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
-from tacit.errors import ArgumentError
+from tacit.errors import ArgumentError, TaskError
 
 ACTOR_FILE = "actor.safetensors"
 LARGEST_SEED = 2**63
@@ -89,6 +89,7 @@ def train_expert(
             multiplier=exact["multiplier"],
         )
     check_training(seed, settings)
+    check_rule(task)
     trainer = simulated_expert.train(
         task,
         settings or preset(task),
@@ -160,6 +161,15 @@ def check_request(number: int, seed: int) -> None:
     """A number of demonstrations and a seed that make sense."""
     check_count("number", number)
     check_seed(seed)
+
+
+def check_rule(task: SimulatedTask) -> None:
+    """There must be a rule to obey."""
+    if not task.constraints:
+        raise TaskError(
+            f"nobody knows the rule of {task.name} (cost='unknown'), so that no expert can be "
+            "trained on it: bring demonstrations, or a policy as Expert(task, policy)"
+        )
 
 
 def check_training(seed: int, settings: PPO | None) -> None:

@@ -101,7 +101,10 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
     probabilities are of the same policy; they move after the update, in `finish`.
     """
     ended = rollout.terminated | rollout.truncated
-    signals = jnp.concatenate([rollout.rewards[..., None], rollout.costs], axis=-1)
+    charged = rollout.costs
+    if settings.relative_costs:
+        charged = charged - charged.mean(axis=(0, 1))
+    signals = jnp.concatenate([rollout.rewards[..., None], charged], axis=-1)
     costs = signals.shape[-1] - 1
     discounts = jnp.array([settings.discount] + [settings.cost_discount] * costs)
     traces = jnp.array([settings.reward_trace] + [settings.cost_trace] * costs)

@@ -85,13 +85,18 @@ class Multiplier:
 
 
 class MultiplierState(NamedTuple):
-    """What the multiplier remembers between updates; `price` is nu."""
+    """What the multiplier remembers between updates; `price` is nu.
+
+    `allowance` is added to the budget. Whoever learns the cost may set it to what the experts
+    themselves spend: a learned cost is nowhere quite zero, and no price makes the impossible true.
+    """
 
     price: Float[Array, " k"]
     theta: Float[Array, " k"]
     adam: optax.OptState
     integral: Float[Array, " k"]
     last_cost: Float[Array, " k"]
+    allowance: Float[Array, " k"]
 
 
 def start(settings: Multiplier, constraints: int) -> MultiplierState:
@@ -100,14 +105,14 @@ def start(settings: Multiplier, constraints: int) -> MultiplierState:
     price = jnp.full(constraints, settings.start, dtype=jnp.float32)
     theta = price + jnp.log(-jnp.expm1(-price))
     zero = jnp.zeros(constraints)
-    return MultiplierState(price, theta, ADAM.init(theta), zero, zero)
+    return MultiplierState(price, theta, ADAM.init(theta), zero, zero, zero)
 
 
 def ascend(
     settings: Multiplier, state: MultiplierState, costs: Float[Array, " k"]
 ) -> MultiplierState:
     """The price after having seen unnormalised mean costs, per step or per episode."""
-    error = costs - settings.budgets(costs.shape[0])
+    error = costs - settings.budgets(costs.shape[0]) - state.allowance
     theta, adam, integral = state.theta, state.adam, state.integral
     if settings.kind == "lagrange":
         direction, adam = ADAM.update(error, state.adam)
@@ -128,4 +133,4 @@ def ascend(
         price = jnp.minimum(price, settings.largest)
         top = settings.largest + jnp.log(-jnp.expm1(-settings.largest))
         theta = jnp.minimum(theta, top)
-    return MultiplierState(price, theta, adam, integral, costs)
+    return MultiplierState(price, theta, adam, integral, costs, state.allowance)

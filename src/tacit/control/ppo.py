@@ -46,6 +46,12 @@ class PPO:
         normalise_observations: by their running mean and variance.
         normalise_rewards: by the running scale of their discounted sum.
         normalise_costs: likewise; budgets and the multiplier always see true costs.
+        relative_costs: whether steps are charged what they cost more than the mean step of their
+            rollout, and cost advantages scaled to a deviation of one, as those of the reward are.
+            Wanted for a learned cost, which is high all over as long as the policy is unlike the
+            experts: to end an episode early would save cost, and what differences there are
+            between steps would vanish beside the reward's. Budgets see the costs as they are.
+            None for yes where the cost is learned by inference, and no where it is given.
         multiplier: how the price of cost is set.
     """
 
@@ -69,6 +75,7 @@ class PPO:
     normalise_observations: bool = True
     normalise_rewards: bool = True
     normalise_costs: bool = True
+    relative_costs: bool | None = None
     multiplier: Multiplier = field(default_factory=Multiplier)
 
     def __post_init__(self) -> None:
@@ -162,15 +169,19 @@ def policy_loss(
         A = (A_reward - sum_k nu_k A_cost_k) / (1 + sum_k nu_k)
         L = -mean min(ratio A, clip(ratio, 1 - c, 1 + c) A) - weight * entropy
 
-    A_reward is standardised, A_cost centred, so that a cost that never occurs moves nothing. The
-    division keeps the step size as nu grows. (Reference code: the cost term is not clipped.)
+    A_reward is standardised, A_cost centred, so that a cost that never occurs moves nothing (and
+    standardised too where `relative_costs`). The division keeps the step size as nu grows.
+    (Reference code: the cost term is not clipped.)
 
     Returns:
         The loss, and (KL(old, new), share of clipped ratios).
     """
     centred = batch.advantages - batch.advantages.mean(axis=0)
     reward = centred[:, 0] / (centred[:, 0].std() + 1e-8)
-    advantage = (reward - centred[:, 1:] @ price) / (1.0 + price.sum())
+    costs = centred[:, 1:]
+    if settings.relative_costs:
+        costs = costs / (costs.std(axis=0) + 1e-8)
+    advantage = (reward - costs @ price) / (1.0 + price.sum())
     change = policy.log_probability(batch.observations, batch.actions) - batch.log_probabilities
     ratio = jnp.exp(change)
     cut = jnp.clip(ratio, 1.0 - settings.clip, 1.0 + settings.clip)

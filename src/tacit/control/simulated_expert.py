@@ -15,7 +15,7 @@ from tacit.control.ppo import PPO
 from tacit.control.trainer import Trainer
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
-from tacit.runs.run_folder import RunFolder
+from tacit.runs.continued import run_to_the_end
 
 WORLDS = 64
 TESTED_EPISODES = 128
@@ -46,45 +46,18 @@ def train(
     """
     trainer = Trainer(task, settings, seed=seed, threads=threads)
     try:
-        if folder is None:
-            while not trainer.finished:
-                facts = trainer.advance()
-                if progress is not None:
-                    progress(facts)
-        else:
-            train_in_folder(trainer, Path(folder), progress, notice)
+        run_to_the_end(
+            trainer,
+            folder,
+            described(trainer),
+            label="expert",
+            every=checkpoint_every(trainer),
+            progress=progress,
+            notice=notice,
+        )
     finally:
         trainer.close()
     return trainer
-
-
-def train_in_folder(
-    trainer: Trainer,
-    path: Path,
-    progress: Callable[[dict[str, float]], None] | None,
-    notice: Callable[[str], None] | None,
-) -> None:
-    """Take up the run in the folder and finish it."""
-    with RunFolder.open(path, described(trainer), label="expert") as folder:
-        saved = folder.latest(like=trainer.state())
-        if saved is not None:
-            trainer.restore(saved.tree)
-            done = "is complete" if trainer.finished else f"goes on after {trainer.steps:,} steps"
-            folder.notices.append(f"{path}: the training in this folder {done}")
-        told = 0
-        while True:
-            for sentence in folder.notices[told:]:
-                if notice is not None:
-                    notice(sentence)
-            told = len(folder.notices)
-            if trainer.finished:
-                break
-            facts = trainer.advance()
-            folder.record(facts)
-            if trainer.iteration % checkpoint_every(trainer) == 0 or trainer.finished:
-                folder.save(trainer.state(), steps=trainer.steps)
-            if progress is not None:
-                progress(facts)
 
 
 def checkpoint_every(trainer: Trainer) -> int:

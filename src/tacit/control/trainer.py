@@ -21,7 +21,8 @@ from tacit.environments.task import SimulatedTask
 from tacit.environments.worlds import Worlds
 from tacit.errors import ArgumentError, DivergenceError
 
-CostFunction = Callable[[Rollout], np.ndarray]
+# Of a whole rollout at once: costs [T, n, k], rewards [T, n].
+Judgement = Callable[[Rollout], np.ndarray]
 
 compiled = functools.partial(jax.jit, static_argnames="settings")
 prepare = compiled(learning.prepare)
@@ -50,8 +51,9 @@ class Trainer:
         seed: of networks, actions and worlds.
         cost: the cost to learn from, evaluated on a whole rollout [T, n] at once, giving [T, n, k];
             None for the task's true cost. It sees continuous actions cut to their box, as they
-            are in demonstrations. The ledger always counts true violations.
+            are in demonstrations. The ledger always counts true rewards and violations.
         constraints: k of `cost`.
+        reward: the reward to learn from, likewise, giving [T, n]; None for the task's.
         threads: for the worlds, None for all cores.
     """
 
@@ -61,11 +63,13 @@ class Trainer:
         settings: PPO,
         *,
         seed: int,
-        cost: CostFunction | None = None,
+        cost: Judgement | None = None,
         constraints: int = 1,
+        reward: Judgement | None = None,
         threads: int | None = None,
     ) -> None:
-        self.task, self.settings, self.seed, self.cost = task, settings, seed, cost
+        self.task, self.settings, self.seed = task, settings, seed
+        self.cost, self.reward = cost, reward
         self.worlds: Worlds = task.worlds(settings.worlds, threads=threads)
         self.key = jax.random.key(seed)
         self.learner: Learner = learning.start(
@@ -114,9 +118,7 @@ class Trainer:
         true = self.roll_out(action_key)
         ended = true.terminated | true.truncated
         self.ledger.add(*map(np.asarray, (true.rewards, true.costs, ended)))
-        rollout = true
-        if self.cost is not None:
-            rollout = true._replace(costs=self.learned_costs(self.cost, true))
+        rollout = self.judged(true)
         learner, batch = prepare(self.learner, rollout, self.settings)
         rate = self.settings.rate(learner.updates)
         critics = self.helper.submit(
@@ -175,18 +177,26 @@ class Trainer:
             record.truncated[now] = step.truncated
         return Rollout(**vars(record))
 
-    def learned_costs(self, cost: CostFunction, rollout: Rollout) -> Any:
-        """What the learned constraint says about every step, with actions as they were taken."""
+    def judged(self, rollout: Rollout) -> Rollout:
+        """The rollout with the rewards and costs to learn from, in place of the true ones."""
+        if self.cost is None and self.reward is None:
+            return rollout
         taken = within(self.task.action_space, np.asarray(rollout.actions))
-        costs = np.asarray(cost(rollout._replace(actions=taken)), dtype=np.float32)
-        wanted = (*rollout.rewards.shape, len(self.learner.multiplier.price))
-        if costs.shape != wanted:
-            raise ArgumentError(
-                f"the cost function gave an array of the shape {list(costs.shape)}; for "
-                f"{wanted[0]} steps of {wanted[1]} worlds and {wanted[2]} constraints it must be "
-                f"{list(wanted)}"
-            )
-        return costs
+        seen = rollout._replace(actions=taken)
+        length, worlds = rollout.rewards.shape
+        if self.cost is not None:
+            wanted = (length, worlds, len(self.learner.multiplier.price))
+            rollout = rollout._replace(costs=checked("cost", self.cost(seen), wanted))
+        if self.reward is not None:
+            wanted = (length, worlds)
+            rollout = rollout._replace(rewards=checked("reward", self.reward(seen), wanted))
+        return rollout
+
+    def allow(self, cost: float) -> None:
+        """Let every cost be this much above its budget, from the next update on."""
+        price = self.learner.multiplier
+        allowance = jnp.full_like(price.allowance, cost)
+        self.learner = self.learner._replace(multiplier=price._replace(allowance=allowance))
 
     def facts(self, progress: learning.Progress) -> dict[str, float]:
         """The update's numbers, each finite."""
@@ -262,3 +272,14 @@ class Trainer:
         """Free the worlds and the helper thread."""
         self.helper.shutdown()
         self.worlds.close()
+
+
+def checked(name: str, judgement: np.ndarray, wanted: tuple[int, ...]) -> Any:
+    """Learned costs or rewards in float32, if they have the shape they must have."""
+    values = np.asarray(judgement, dtype=np.float32)
+    if values.shape != wanted:
+        raise ArgumentError(
+            f"the {name} function gave an array of the shape {list(values.shape)}; for "
+            f"{wanted[0]} steps of {wanted[1]} worlds it must be {list(wanted)}"
+        )
+    return values

@@ -1,6 +1,7 @@
 """Turn what users hand in into clean, padded, read-only arrays, or say exactly what is wrong."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -12,6 +13,8 @@ from tacit.errors import DemonstrationError
 
 # A declared size beyond this is taken for a damaged or hostile file, not for demonstrations.
 LARGEST_BYTES = 16 * 2**30
+# Episodes are checked and copied in blocks of this size, so that nothing as large as all is made.
+BLOCK_BYTES = 16 * 2**20
 
 
 @contextmanager
@@ -98,7 +101,10 @@ def episode_lengths(values: Any) -> np.ndarray:
 
 
 def padded_field(values: Any, field: str, rows: np.ndarray, dimensions: int) -> np.ndarray:
-    """A copy of values [n, T, ...] cut to the longest episode, finite, zero beyond `rows`."""
+    """Values [n, T, ...] cut to the longest episode, finite, zero beyond `rows`, read-only.
+
+    A copy, unless they are so already and the caller has given them up.
+    """
     array = numbers(values, field, real=dimensions == 2)
     shape = "[episodes, steps, size]" if dimensions == 3 else "[episodes, steps]"
     if array.ndim != dimensions or 0 in array.shape[2:]:
@@ -115,12 +121,49 @@ def padded_field(values: Any, field: str, rows: np.ndarray, dimensions: int) -> 
             f"{place(int(missing[0]), field)}: needs {rows[missing[0]]} rows, has {array.shape[1]}"
             + row_advice(field)
         )
+    if not (array.shape[1] == rows.max() and given_up(array) and zero_beyond(array, rows)):
+        array = zero_padded(array, rows)
+    refuse_infinite(array, field)
+    return read_only(array)
+
+
+def given_up(array: np.ndarray) -> bool:
+    """Whether nobody is meant to write to the array, nor to the one that it is a view of."""
+    if type(array) is not np.ndarray or not array.flags.c_contiguous or array.flags.writeable:
+        return False
+    if array.flags.owndata:
+        return True
+    # Memory of others (files, other libraries) may change whatever the flags say; and a part of
+    # a large array is copied, so that the rest can be freed.
+    base = array.base
+    return isinstance(base, np.ndarray) and base.nbytes == array.nbytes and given_up(base)
+
+
+def blocks(array: np.ndarray) -> Iterator[slice]:
+    """All episodes of [n, T, ...], a few megabytes at a time."""
+    bytes_each = array.itemsize * math.prod(array.shape[1:])
+    number = max(1, BLOCK_BYTES // max(1, bytes_each))
+    return (slice(begin, begin + number) for begin in range(0, len(array), number))
+
+
+def zero_beyond(array: np.ndarray, rows: np.ndarray) -> bool:
+    """Whether every bit beyond the episodes is 0, as in a copy."""
+    if (rows == array.shape[1]).all():
+        return True
+    column = np.arange(array.shape[1])
+    padding = (array[part][column >= rows[part, None]] for part in blocks(array))
+    return not any(values.view(np.uint8).any() for values in padding)
+
+
+def zero_padded(array: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """A copy of [n, T, ...] cut to the longest episode, with zeros beyond the others."""
     array = array[:, : rows.max()]
-    inside = np.arange(array.shape[1]) < rows[:, None]
+    column = np.arange(array.shape[1])
     result = np.zeros_like(array, order="C", subok=False)
-    result[inside] = array[inside]
-    refuse_infinite(result, field)
-    return read_only(result)
+    for part in blocks(array):
+        inside = column < rows[part, None]
+        result[part][inside] = array[part][inside]
+    return result
 
 
 def row_advice(field: str) -> str:
@@ -135,12 +178,17 @@ def row_advice(field: str) -> str:
 
 def refuse_infinite(array: np.ndarray, field: str) -> None:
     """Name the first episode and step of [n, T, ...] where a value is NaN or infinite."""
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        bad = np.argwhere(~np.isfinite(array))[0]
-        raise DemonstrationError(
-            f"{place(int(bad[0]), field, int(bad[1]))}: is {array[tuple(bad)]}; "
-            "repair the recording or leave this episode out"
-        )
+    if array.dtype.kind != "f":
+        return
+    for part in blocks(array):
+        finite = np.isfinite(array[part])
+        if not finite.all():
+            bad = np.argwhere(~finite)[0]
+            episode = part.start + int(bad[0])
+            raise DemonstrationError(
+                f"{place(episode, field, int(bad[1]))}: is {array[part][tuple(bad)]}; "
+                "repair the recording or leave this episode out"
+            )
 
 
 def episode_arrays(values: Mapping[str, Any], episode: int) -> dict[str, np.ndarray]:
@@ -174,7 +222,10 @@ def episode_arrays(values: Mapping[str, Any], episode: int) -> dict[str, np.ndar
 
 
 def pad(episodes: Sequence[np.ndarray], field: str) -> np.ndarray:
-    """Stack arrays [t_i, ...] of equal dtype and row size into zero-padded [n, max t_i, ...]."""
+    """Stack arrays [t_i, ...] of equal dtype and row size into zero-padded [n, max t_i, ...].
+
+    The result is read-only, so that a record takes it over without another copy.
+    """
     first = episodes[0]
     for index, episode in enumerate(episodes):
         if episode.shape[1:] != first.shape[1:] or episode.dtype != first.dtype:
@@ -191,7 +242,7 @@ def pad(episodes: Sequence[np.ndarray], field: str) -> np.ndarray:
     result = np.zeros(shape, first.dtype)
     for row, episode in zip(result, episodes, strict=True):
         row[: len(episode)] = episode
-    return result
+    return read_only(result)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

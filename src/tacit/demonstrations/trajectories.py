@@ -4,7 +4,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64, Shaped
@@ -67,7 +67,11 @@ class Trajectories:
         terminated: ArrayLike | None = None,
         provenance: Mapping[str, Any] | None = None,
     ) -> None:
-        """Check every field and keep read-only copies, cut to the longest episode."""
+        """Check every field and keep it read-only, cut to the longest episode.
+
+        Arrays are copied, unless they are of the right kind and read-only: whoever has called
+        `setflags(write=False)` has given them up, and large ones are not held twice.
+        """
         rows = checks.episode_lengths(lengths)
         padded = checks.padded_field
         clean = {
@@ -205,9 +209,14 @@ class Trajectories:
             raise ArgumentError("indices: needs a non-empty list of episode numbers")
         if where.min() < -len(self) or where.max() >= len(self):
             raise ArgumentError(f"indices: there are only episodes 0 to {len(self) - 1}")
-        arrays = {name: getattr(self, name) for name in ARRAY_FIELDS}
-        kept = {name: None if array is None else array[where] for name, array in arrays.items()}
-        return Trajectories(**cast("dict[str, Any]", kept), provenance=provenance)
+        steps = int(self.lengths[where].max())
+        kept: dict[str, Any] = {}
+        for name in ARRAY_FIELDS:
+            array = getattr(self, name)
+            if array is not None:
+                rows = slice(steps + (name == "observations")) if array.ndim > 1 else ...
+                kept[name] = checks.read_only(array[where, rows])
+        return Trajectories(**kept, provenance=provenance)
 
     @classmethod
     def merge(cls, parts: Sequence["Trajectories"]) -> "Trajectories":

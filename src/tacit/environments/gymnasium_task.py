@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -27,12 +27,13 @@ from tacit.environments.world_checks import check_finite
 from tacit.errors import TaskError
 
 PROBE_SEED = 0
+UNKNOWN = "unknown"
 
 
 def gymnasium_task(
     environment: str | EnvSpec | Environment | Callable[..., Environment],
     *,
-    cost: CostFunction | None = None,
+    cost: CostFunction | Literal["unknown"] | None = None,
     horizon: int | None = None,
     name: str | None = None,
     **make_options: Any,
@@ -50,7 +51,8 @@ def gymnasium_task(
             are closed. More worlds are made from its `spec`, or copied where it has none.
         cost: `cost(observation, action, next_observation)` is the true cost of a step, a number or
             a row of them for several constraints; it sees observations and actions in the
-            environment's own form. None: the environment puts it into `info["cost"]`.
+            environment's own form. None: the environment puts it into `info["cost"]`. "unknown":
+            nobody knows it, which is why it is to be inferred; then no violations are counted.
         horizon: cut episodes short after this many steps, if the environment does not do so before.
         name: what to call the task; by default the id, or the name of the environment's class.
         **make_options: passed on to `gymnasium.make` or to the function.
@@ -65,11 +67,13 @@ def gymnasium_task(
         prepare = partial(prepared, cost=cost, horizon=horizon, name=name)
         probed = prepare(first)
         observation_space, action_space = spaces_of([probed], name)
-        number_of_costs = count_costs(probed, name)
+        number_of_costs = 0 if cost == UNKNOWN else count_costs(probed, name)
     finally:
         first.close()
     limits = [limit for limit in (horizon, own_limit) if limit is not None]
-    described = None if cost is None else getattr(cost, "__qualname__", type(cost).__name__)
+    described = cost
+    if callable(cost):
+        described = getattr(cost, "__qualname__", type(cost).__name__)
     return SimulatedTask(
         name=name,
         options={"environment": label, "cost": described, "horizon": horizon, **make_options},
@@ -84,9 +88,10 @@ def gymnasium_task(
 
 def check_arguments(cost: object, horizon: object) -> None:
     """A cost that can be called and a horizon that is a whole number, if given at all."""
-    if cost is not None and not callable(cost):
+    if cost is not None and cost != UNKNOWN and not callable(cost):
         raise TaskError(
-            f"cost must be a function cost(observation, action, next_observation), not {cost!r}"
+            "cost must be a function cost(observation, action, next_observation) or 'unknown', "
+            f"not {cost!r}"
         )
     if horizon is None:
         return
@@ -95,10 +100,16 @@ def check_arguments(cost: object, horizon: object) -> None:
 
 
 def prepared(
-    environment: Environment, *, cost: CostFunction | None, horizon: int | None, name: str
+    environment: Environment,
+    *,
+    cost: CostFunction | Literal["unknown"] | None,
+    horizon: int | None,
+    name: str,
 ) -> Environment:
     """`environment` with its cost in `info`, flat spaces and the task's horizon."""
-    environment = FlatEnvironment(CostReporting(environment, cost, name), name)
+    if not isinstance(cost, str):
+        environment = CostReporting(environment, cost, name)
+    environment = FlatEnvironment(environment, name)
     return environment if horizon is None else gymnasium.wrappers.TimeLimit(environment, horizon)
 
 

@@ -118,6 +118,8 @@ class GymnasiumWorlds:
 
     def costs_in(self, info: Mapping[str, Any]) -> float | Float[np.ndarray, " k"]:
         """The true costs that the environment reports."""
+        if not self.number_of_costs:
+            return np.empty(0)
         reported = info["cost"]
         if self.number_of_costs == 1 and isinstance(reported, float):
             return reported
