@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 
-# Section 2 of the architecture; `CostWrapper` joins when there is something to wrap.
+# Section 2 of the architecture.
 PROMISED = {
     "make": ("name",),
     "TabularTask": ("transitions", "rewards", "costs", "initial", "horizon"),
@@ -20,6 +20,8 @@ PROMISED = {
     "evaluate": ("result",),
     "sufficient": ("task", "demonstrations", "confidence", "reward"),
     "load": ("folder",),
+    "CostWrapper": ("env",),
+    "SimulatedResult": ("constraint", "policy", "metrics", "training", "settings", "task"),
     "beta_quantile": ("probability", "alpha", "beta"),
 }
 

@@ -9,18 +9,22 @@ from tacit.environments.registry import make
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TacitError
+from tacit.evaluation.cost_wrapper import CostWrapper
 from tacit.evaluation.evaluate import evaluate
 from tacit.inference.exact_posterior import exact_posterior, limit_rules, subset_rules
 from tacit.inference.infer import infer
 from tacit.inference.result import Result, load
+from tacit.inference.simulated_result import SimulatedResult
 from tacit.sufficiency.decision import Answer, sufficient
 
 __all__ = [
     "PPO",
     "Answer",
+    "CostWrapper",
     "Expert",
     "Multiplier",
     "Result",
+    "SimulatedResult",
     "SimulatedTask",
     "TabularTask",
     "TacitError",

@@ -86,7 +86,7 @@ def test_a_bad_confidence_is_an_error(task, data, confidence):
         tacit.infer(task, data, confidence=confidence)
 
 
-@pytest.mark.parametrize("method", ["icrl", "CA-ICRL", "", None])
+@pytest.mark.parametrize("method", ["icrll", "CA-ICRL", "", None])
 def test_an_unknown_method_is_an_error_that_names_the_known_ones(task, data, method):
     with pytest.raises(ArgumentError, match="ca-icrl"):
         tacit.infer(task, data, method=method)

@@ -8,12 +8,12 @@ import pytest
 from tacit.constraints.votes import visits_of
 from tacit.control.expert import collect, train_expert
 from tacit.environments.lab_tasks import chain
-from tacit.inference.ca_icrl import CAICRL
 from tacit.inference.infer import infer
 from tacit.inference.many_data_sets import VisitCounts, learn_beliefs, plan_policies
+from tacit.inference.tabular_ca_icrl import TabularCAICRL
 
 LEVELS = np.array([0.5, 0.8])
-METHODS = (CAICRL(), CAICRL("quantile", "abstain", "soft"))
+METHODS = (TabularCAICRL(), TabularCAICRL("quantile", "abstain", "soft"))
 
 
 @pytest.fixture(scope="module")

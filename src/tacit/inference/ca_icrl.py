@@ -1,149 +1,249 @@
-"""Confidence Aware Inverse Constrained Reinforcement Learning (Algorithm 1) on tabular tasks."""
+"""CA-ICRL: confidence aware inverse constrained reinforcement learning (Algorithm 1, ICML 2024).
+
+Every expert votes for or against a step (or a trajectory), the votes are counted in a Beta belief
+over its feasibility, and a confidence lambda reads a constraint off the belief:
+
+    alpha = 1 + sum_i for_i,   beta = 1 + sum_i against_i            (section 3.1)
+    phi*  = (1 - lambda)-quantile of Beta(alpha, beta)               (equation 9)
+
+    repeat
+        policy   <- PPO-Lagrange with cost 1 - phi*, for `every` updates
+        samples  <- the policy's steps, and those of its predecessors
+        encoder  <- gradient steps on the objective, with importance weights
+                    nu = phi_w / phi_wbar, ended when they drift        (equations 8, 12)
+        experts  <- encoded once more, and remembered until the next update
+
+Objectives, with v(x) standing for the log-feasibility of a sample:
+
+`quantile`, the paper's: v = log phi*.
+
+    -E_experts[v] + E_policy[nu v]
+
+`evidence`, a variational bound with the right dependence on N; lambda is not in it, so that one
+belief answers at every confidence: v = E[log phi] = psi(alpha) - psi(alpha + beta), and
+
+    -E_experts[v] + E_policy[nu v] + (prior / N) E[KL(Beta(alpha, beta) || Beta(1, 1))]
+
+`counts`, for votes `visits`: no likelihood, the encoder only learns who passes where; see
+`same_kind`.
+"""
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import digamma
+from jaxtyping import Array, Float, Key
 
-from tacit.constraints.belief import READINGS, Reading, forward_budget, step_cost
-from tacit.constraints.quantile_table import QuantileTable
-from tacit.constraints.tabular_constraint import TabularConstraint, check_confidence
-from tacit.constraints.votes import COUNTED_VOTES, LEARNED_VOTES, visits_of
-from tacit.control.constrained_planning import Dynamics, Plan, constrained_plan
-from tacit.demonstrations.trajectories import Trajectories
-from tacit.environments.tabular import TabularTask
+from tacit.argument_checks import check_choice, check_count
+from tacit.constraints.belief import READINGS, Reading
+from tacit.constraints.beta_quantile import beta_quantile
+from tacit.constraints.confidence_constraint import (
+    BeliefModel,
+    BeliefShape,
+    blank_steps,
+    new_model,
+)
+from tacit.constraints.confidence_model import ConfidenceModel
+from tacit.constraints.encoders import ENCODERS, EncoderKind
+from tacit.constraints.expert_memory import ExpertMemory, PolicyMemory
+from tacit.constraints.inputs import Inputs, Steps
+from tacit.constraints.vote_head import DEEP_VOTES, DeepVotes
 from tacit.errors import ArgumentError
-from tacit.inference.counted_belief import count_votes
-from tacit.inference.learned_belief import learn_votes
+from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.granularity import Granular
+from tacit.inference.learned_belief import divergence_from_prior
+from tacit.inference.method import Learned, Round
+from tacit.inference.same_kind import same_kind_loss
+from tacit.inference.voters import Voters, past_policies
 
-Objective = Literal["counts", "evidence", "quantile"]
-Votes = Literal["visits", "visits-fallible", "independent", "abstain"]
+Objective = Literal["evidence", "quantile", "counts"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+WINDOWS = 4
+SMALLEST = 1e-6
+# Violated steps per episode that the reading `graded` prices evidence by.
+GRADED_BUDGET = 0.02
 
 
-def fitting_votes(objective: Objective) -> Votes:
-    """The votes to use with an objective unless others are asked for."""
-    return "visits" if objective == "counts" else "independent"
+class Memory(NamedTuple):
+    """Who votes, and how the encoder saw them after the last update."""
+
+    voters: Voters
+    experts: ExpertMemory
+    policies: PolicyMemory | None
 
 
 @dataclass(frozen=True)
-class CAICRL:
-    """How CA-ICRL learns in the lab; the defaults are those that kept the promise best.
+class CAICRL(Granular):
+    """Settings of CA-ICRL.
 
     Fields:
-        objective: `counts` counts the votes (no gradient); `evidence` and `quantile` learn them
-            with the variational bound or with the paper's equation 8.
-        votes: `visits` or `visits-fallible` are counted, `independent` or `abstain` learned.
-        reading: how a confidence level reads the belief: `graded`, `hard` or `soft`.
+        objective: `evidence`, `quantile` or `counts`.
+        votes: `independent`, `abstain`, or `visits` with objective `counts`; None for what fits.
+        reading: how a confidence reads a cost off the belief: `soft`, `hard` or `graded`; see
+            `tacit.constraints.belief`.
+        encoder: `transformer`, `bidaf` or `attention`.
+        width: numbers in a token.
+        heads: of the attention.
+        layers: of the transformer.
+        tokens: steps kept of each expert, drawn anew for every update.
+        voters: experts that vote, drawn anew for every update; each speaks for N / voters.
+        compared: experts that a gradient step encodes, likewise.
+        prior: weight of the divergence from the prior, objective `evidence`.
+        temptations: past rounds that votes `visits` look at.
     """
 
+    minibatch: int = 256
     objective: Objective = "counts"
-    votes: Votes = "visits"
+    votes: DeepVotes | None = None
     reading: Reading = "graded"
+    encoder: EncoderKind = "transformer"
+    width: int = 32
+    heads: int = 2
+    layers: int = 4
+    tokens: int = 16
+    voters: int = 100
+    compared: int = 32
+    prior: float = 1.0
+    temptations: int = 8
+
+    name: ClassVar[str] = "ca-icrl"
 
     def __post_init__(self) -> None:
-        for field, value, choices in (
-            ("objective", self.objective, OBJECTIVES),
-            ("votes", self.votes, (*COUNTED_VOTES, *LEARNED_VOTES)),
-            ("reading", self.reading, READINGS),
-        ):
-            if value not in choices:
-                raise ArgumentError(f"{field} must be one of {', '.join(choices)}, not {value!r}")
-        fitting = COUNTED_VOTES if self.objective == "counts" else LEARNED_VOTES
-        if self.votes not in fitting:
+        super().__post_init__()
+        if self.votes is None:
+            fitting = "visits" if self.objective == "counts" else "independent"
+            object.__setattr__(self, "votes", fitting)
+        check_choice("objective", self.objective, OBJECTIVES)
+        check_choice("votes", self.votes, DEEP_VOTES)
+        check_choice("reading", self.reading, READINGS)
+        check_choice("encoder", self.encoder, ENCODERS)
+        for name in ("width", "heads", "layers", "tokens", "voters", "compared", "temptations"):
+            check_count(name, getattr(self, name))
+        if (self.objective == "counts") != (self.votes == "visits"):
             raise ArgumentError(
-                f"objective {self.objective!r} goes with votes {' or '.join(fitting)}, "
-                f"not {self.votes!r}"
+                f"objective {self.objective!r} does not go with votes {self.votes!r}: 'counts' "
+                "goes with 'visits', the others with 'independent' or 'abstain'"
             )
 
     @property
+    def weighted(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """There are importance weights where there is a likelihood."""
+        return self.objective != "counts"
+
+    @property
     def any_confidence(self) -> bool:
-        """Whether one trained belief serves every confidence."""
+        """The paper's objective trains for one confidence."""
         return self.objective != "quantile"
 
-
-def learn_constraint(
-    task: TabularTask, demonstrations: Trajectories, confidence: float, method: CAICRL
-) -> tuple[TabularConstraint, dict[str, float]]:
-    """The belief from the demonstrations, read at `confidence`; call in double precision."""
-    check_confidence(confidence)
-    visits = visits_of(task, demonstrations)
-    belief = belief_from(
-        Dynamics.of(task),
-        jnp.asarray((visits > 0).sum(axis=0).astype(float)),
-        jnp.asarray(visits.mean(axis=0)),
-        float(len(visits)),
-        task=task,
-        confidence=confidence,
-        method=method,
-    )
-    constraint = TabularConstraint(
-        alpha=np.asarray(belief.alpha),
-        beta=np.asarray(belief.beta),
-        confidence=float(confidence),
-        reading=method.reading,
-        budget=task.budget,
-        number_of_actions=task.number_of_actions,
-        rule_on=task.rule_on or "state",
-        any_confidence=method.any_confidence,
-    )
-    facts = (
-        {"rounds": float(belief.rounds)}
-        if method.objective == "counts"
-        else {"visit_gap": float(belief.gap)}
-    )
-    return constraint, facts
-
-
-def belief_from(dynamics, visitors, mean_visits, number, *, task, confidence, method):
-    """Count or learn the votes of one data set; pure, so that data sets may be a `vmap` axis."""
-    if method.objective == "counts":
-        return count_votes(
-            dynamics,
-            visitors,
-            number,
-            task.budget,
-            horizon=task.horizon,
-            on_pairs=task.rule_on == "pair",
-            votes=method.votes,
+    def made(self, experts: int) -> BeliefShape:
+        """The shapes of the belief for N experts."""
+        visits = self.votes == "visits"
+        return BeliefShape(
+            votes=self.votes,
+            granularity=self.granularity,
+            encoder=self.encoder,
+            width=self.width,
+            heads=self.heads,
+            layers=self.layers,
+            experts=min(self.voters, experts),
+            tokens=self.tokens,
+            rounds=self.temptations if visits else 0,
+            windows=WINDOWS if visits else 0,
         )
-    table = QuantileTable.build(1 - confidence) if method.objective == "quantile" else None
-    return learn_votes(
-        dynamics,
-        visitors,
-        mean_visits,
-        number,
-        horizon=task.horizon,
-        votes=method.votes,
-        table=table,
-    )
+
+    def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> ConfidenceModel:
+        """An encoder without an opinion."""
+        return new_model(inputs, self.made(experts), experts, key=key)
+
+    def new_memory(
+        self, model: ConfidenceModel, experts: ExpertSteps, worlds: int, *, key: Key[Array, ""]
+    ) -> Memory:
+        """Voters before the first update; there is nobody to be tempted yet."""
+        del worlds
+        generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        voters = Voters.draw(experts, self.voters, self.tokens, generator)
+        made = self.made(len(experts))
+        if made.rounds:
+            blank = blank_steps(model.inputs, (made.rounds, made.windows, made.tokens))
+            voters = voters._replace(policies=blank, used=jnp.zeros(made.rounds, bool))
+        return remembered(model, voters)
+
+    def belief(self, model: ConfidenceModel, memory: Memory, number: int) -> BeliefModel:
+        """The constraint that model and memory make."""
+        return BeliefModel(
+            model=model,
+            memory=memory.experts,
+            policies=memory.policies,
+            reading=self.reading,
+            budget=GRADED_BUDGET,
+            made=self.made(number),
+        )
+
+    def constraint(self, learned: Learned) -> BeliefModel:
+        """The model to be asked after training."""
+        return self.belief(learned.model, learned.memory, int(learned.memory.voters.number))
+
+    def update(
+        self, learned: Learned, given: Round, *, key: Key[Array, ""]
+    ) -> tuple[Learned, dict[str, float]]:
+        """Choose who votes, take gradient steps, and encode the voters for the rollouts to come."""
+        voters = Voters.draw(given.experts, self.voters, self.tokens, given.generator)
+        made = self.made(len(given.experts))
+        if made.rounds:
+            steps, used = past_policies(given.replay, made.rounds, made.windows, made.tokens)
+            voters = voters._replace(policies=steps, used=jnp.asarray(used))
+        learned = learned._replace(memory=learned.memory._replace(voters=voters))
+        learned, facts = super().update(learned, given, key=key)
+        return learned._replace(memory=remembered(learned.model, voters)), facts
+
+    def log_feasibility(
+        self, model: ConfidenceModel, memory: Memory, steps: Steps, confidence: Array | float
+    ) -> Float[Array, "*n"]:
+        """V of the samples; of windows, that of the whole."""
+        voters = memory.voters.some(self.compared, key=jax.random.key(0))
+        return self.log_values(model, voters, steps, confidence)[0]
+
+    def log_values(
+        self, model: ConfidenceModel, voters: Voters, steps: Steps, confidence: Array | float
+    ) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
+        """V and the divergence from the prior of every sample."""
+        alpha, beta = model.belief(steps, voters.experts_by(model))
+        if self.granularity == "trajectory":
+            alpha, beta = alpha[..., -1], beta[..., -1]
+        if self.objective == "quantile":
+            values = jnp.log(beta_quantile(1 - confidence, alpha, beta) + SMALLEST)
+        else:
+            values = digamma(alpha) - digamma(alpha + beta)
+        return values, divergence_from_prior(alpha, beta)
+
+    def loss(
+        self,
+        model: ConfidenceModel,
+        memory: Memory,
+        experts: Steps,
+        policy: Steps,
+        weights: Float[Array, "*n"],
+        confidence: Array | float,
+        *,
+        key: Key[Array, ""],
+    ) -> Float[Array, ""]:
+        """What the objective makes small."""
+        voters = memory.voters.some(self.compared, key=key)
+        if self.objective == "counts":
+            return same_kind_loss(model, voters, experts, policy, key=key)
+        both = Steps(*(jnp.concatenate(pair) for pair in zip(experts, policy, strict=True)))
+        values, divergence = self.log_values(model, voters, both, confidence)
+        for_experts, for_policy = jnp.split(values, 2)
+        loss = (weights * for_policy).mean() - for_experts.mean()
+        if self.objective == "evidence":
+            loss = loss + self.prior / voters.number * divergence.mean()
+        return loss
 
 
-@partial(jax.jit, static_argnames=("reading", "horizon"))
-def forward_control(
-    dynamics: Dynamics,
-    alpha: jax.Array,
-    beta: jax.Array,
-    mean_visits: jax.Array,
-    confidence: jax.Array | float,
-    budget: jax.Array | float,
-    *,
-    reading: Reading,
-    horizon: int,
-) -> Plan:
-    """The best policy under the constraint at a confidence: the forward step of Algorithm 1.
-
-    With the soft reading even the experts' own steps cost something, so that its budget is stated
-    relative to them: epsilon plus the cost of the mean demonstration. The other readings charge
-    nothing for what the experts have proved and keep to epsilon.
-    """
-    states, actions, _ = dynamics.transitions.shape
-    budget = forward_budget(budget, confidence)
-    cost = step_cost(alpha, beta, confidence, reading, budget)
-    if reading == "soft":
-        budget = budget + (mean_visits * cost).sum()
-    costs = jnp.broadcast_to(cost.reshape(states, -1), (states, actions))
-    return constrained_plan(dynamics, costs, budget, horizon)
+@jax.jit
+def remembered(model: ConfidenceModel, voters: Voters) -> Memory:
+    """The voters, encoded once for all rollouts until the next update."""
+    return Memory(voters, voters.experts_by(model), voters.policies_by(model))

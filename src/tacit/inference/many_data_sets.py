@@ -13,7 +13,7 @@ from tacit.control.constrained_planning import Dynamics
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
-from tacit.inference.ca_icrl import CAICRL, belief_from, forward_control
+from tacit.inference.tabular_ca_icrl import TabularCAICRL, belief_from, forward_control
 from tacit.precision import in_double_precision
 
 
@@ -55,7 +55,7 @@ class Beliefs:
 
 @in_double_precision
 def learn_beliefs(
-    task: TabularTask, counts: VisitCounts, confidences: np.ndarray, method: CAICRL
+    task: TabularTask, counts: VisitCounts, confidences: np.ndarray, method: TabularCAICRL
 ) -> Beliefs:
     """One belief per data set, repeated for every confidence if it serves all of them."""
     dynamics = Dynamics.of(task)

@@ -9,6 +9,8 @@ import numpy as np
 from tacit.constraints.tabular_constraint import TabularConstraint
 from tacit.environments.tabular import TabularTask
 from tacit.errors import StorageError, TaskError
+from tacit.inference.simulated_result import KIND as SIMULATED
+from tacit.inference.simulated_result import load_simulated
 from tacit.runs.array_file import read_arrays, write_arrays
 
 FILE = "result.safetensors"
@@ -63,10 +65,15 @@ class Result:
         return write_arrays(Path(folder) / FILE, arrays, header)
 
 
-def load(folder: str | Path) -> Result:
-    """Read what `Result.save` wrote; nothing in the file can run code."""
+def load(folder: str | Path) -> Any:
+    """Read the result that `save` wrote to a folder; nothing in the files can run code.
+
+    Gives a `Result`, or a `SimulatedResult` where the task was simulated.
+    """
     path = Path(folder) / FILE
     arrays, header = read_arrays(path)
+    if header.get("kind") == SIMULATED:
+        return load_simulated(Path(folder))
     if header.get("kind") != "tacit result":
         raise StorageError(f"{path}: not a result of tacit.infer")
     try:

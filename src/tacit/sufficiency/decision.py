@@ -11,9 +11,9 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask, check_tabular
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate
-from tacit.inference.ca_icrl import CAICRL, Objective, Reading, Votes, fitting_votes
 from tacit.inference.infer import infer
 from tacit.inference.many_data_sets import VisitCounts
+from tacit.inference.tabular_ca_icrl import Objective, Reading, TabularCAICRL, Votes, fitting_votes
 from tacit.sufficiency.learning_curve import LearningCurve, learning_curve, policy_values
 
 LEVELS = np.round(np.arange(0.05, 0.96, 0.05), 2)
@@ -90,7 +90,7 @@ def sufficient(
             until the answer is yes or `limit` is reached.
         limit: the most demonstrations to hold.
         seed: of the random subsets.
-        objective: see `tacit.inference.ca_icrl.CAICRL`.
+        objective: see `tacit.inference.tabular_ca_icrl.TabularCAICRL`.
         votes: likewise; by default those that go with the objective.
         reading: likewise.
     """
@@ -101,7 +101,7 @@ def sufficient(
     if limit < len(demonstrations):
         raise ArgumentError(f"limit {limit} is below the {len(demonstrations)} demonstrations")
     votes = votes or fitting_votes(objective)
-    method = CAICRL(objective=objective, votes=votes, reading=reading)
+    method = TabularCAICRL(objective=objective, votes=votes, reading=reading)
     history: tuple[tuple[int, float], ...] = ()
     while True:
         answer = decide(task, demonstrations, confidence, reward, method, seed, history)
@@ -128,7 +128,7 @@ def decide(
     demonstrations: Trajectories,
     confidence: float,
     wanted: float,
-    method: CAICRL,
+    method: TabularCAICRL,
     seed: int,
     history: tuple[tuple[int, float], ...],
 ) -> Answer:
@@ -185,7 +185,7 @@ def recommend(
 
 
 def largest_confidence(
-    task: TabularTask, demonstrations: Trajectories, wanted: float, method: CAICRL
+    task: TabularTask, demonstrations: Trajectories, wanted: float, method: TabularCAICRL
 ) -> float | None:
     """The other lever: the largest confidence at which the present data reach the reward."""
     counts = VisitCounts.of_visits([visits_of(task, demonstrations)])

@@ -12,8 +12,8 @@ from tacit.control.soft_planning import occupancy
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.evaluation.intervals import Estimate
-from tacit.inference.ca_icrl import CAICRL
 from tacit.inference.many_data_sets import VisitCounts, learn_beliefs, plan_policies
+from tacit.inference.tabular_ca_icrl import TabularCAICRL
 from tacit.precision import in_double_precision
 
 SUBSETS = 8
@@ -118,7 +118,7 @@ def learning_curve(
     demonstrations: Trajectories,
     *,
     confidence: float,
-    method: CAICRL,
+    method: TabularCAICRL,
     seed: int,
 ) -> LearningCurve:
     """Learn from nested random subsets and compute the value of each policy exactly."""
@@ -140,7 +140,7 @@ def learning_curve(
 
 @in_double_precision
 def policy_values(
-    task: TabularTask, counts: VisitCounts, confidences: np.ndarray, method: CAICRL
+    task: TabularTask, counts: VisitCounts, confidences: np.ndarray, method: TabularCAICRL
 ) -> np.ndarray:
     """[L, D] expected reward of the policy for each confidence and data set."""
     beliefs = learn_beliefs(task, counts, confidences, method)

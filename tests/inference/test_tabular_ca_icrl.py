@@ -15,7 +15,7 @@ from tacit.control.expert import collect, train_expert
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.lab_tasks import chain
 from tacit.errors import ArgumentError, DemonstrationError
-from tacit.inference.ca_icrl import CAICRL, forward_control, learn_constraint
+from tacit.inference.tabular_ca_icrl import TabularCAICRL, forward_control, learn_constraint
 
 COUNTED, LEARNED = ("visits", "visits-fallible"), ("independent", "abstain")
 
@@ -45,7 +45,8 @@ def data(task):
 )
 def test_votes_that_fit_the_objective_are_accepted(settings):
     objective, votes = settings
-    assert CAICRL(objective=objective, votes=votes).any_confidence == (objective != "quantile")
+    method = TabularCAICRL(objective=objective, votes=votes)
+    assert method.any_confidence == (objective != "quantile")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_votes_that_fit_the_objective_are_accepted(settings):
 def test_votes_that_do_not_fit_the_objective_are_an_error_that_names_those_that_do(settings):
     objective, votes = settings
     with pytest.raises(ArgumentError) as caught:
-        CAICRL(objective=objective, votes=votes)
+        TabularCAICRL(objective=objective, votes=votes)
     assert all(word in str(caught.value) for word in (LEARNED if votes in COUNTED else COUNTED))
 
 
@@ -66,7 +67,7 @@ def test_votes_that_do_not_fit_the_objective_are_an_error_that_names_those_that_
 @pytest.mark.parametrize("value", ["nonsense", "", None, 3])
 def test_an_unknown_word_is_an_error_that_names_the_field(field, value):
     with pytest.raises(ArgumentError, match=f"{field} must be one of"):
-        CAICRL(**{field: value})
+        TabularCAICRL(**{field: value})
 
 
 def occupied(task, policy):
@@ -93,7 +94,7 @@ def control(task, data, constraint, confidence, reading):
 
 @pytest.mark.parametrize("confidence", [0.3, 0.7, 0.9])
 def test_the_policy_keeps_to_the_budget_of_its_reading(task, data, confidence):
-    constraint, _ = learn_constraint(task, data, confidence, CAICRL())
+    constraint, _ = learn_constraint(task, data, confidence, TabularCAICRL())
     above = stats.beta.sf(0.5, constraint.alpha, constraint.beta)
     mean = visits_of(task, data).mean(axis=0)
     soft = 1 - stats.beta.ppf(1 - confidence, constraint.alpha, constraint.beta)
@@ -118,7 +119,7 @@ def least_cost(task, cost):
 
 
 def test_a_rejected_state_is_hardly_ever_visited_by_the_hard_policy(task, data):
-    constraint, _ = learn_constraint(task, data, 0.7, CAICRL(reading="hard"))
+    constraint, _ = learn_constraint(task, data, 0.7, TabularCAICRL(reading="hard"))
     policy = control(task, data, constraint, 0.7, "hard")
     rejected = ~constraint.allowed_map(0.7)
     assert rejected.any()
@@ -126,8 +127,8 @@ def test_a_rejected_state_is_hardly_ever_visited_by_the_hard_policy(task, data):
 
 
 def test_facts_tell_how_the_learning_ended(task, data):
-    _, counted = learn_constraint(task, data, 0.7, CAICRL())
-    _, learned = learn_constraint(task, data, 0.7, CAICRL("evidence", "abstain"))
+    _, counted = learn_constraint(task, data, 0.7, TabularCAICRL())
+    _, learned = learn_constraint(task, data, 0.7, TabularCAICRL("evidence", "abstain"))
     assert set(counted) == {"rounds"}
     assert set(learned) == {"visit_gap"}
     assert counted["rounds"] >= 1
@@ -137,4 +138,4 @@ def test_facts_tell_how_the_learning_ended(task, data):
 def test_demonstrations_of_another_task_are_an_error(task):
     data = Trajectories.from_arrays([[20, 21, 22]], [[2, 2]], [[0.0, 0.0]])  # of a longer chain
     with pytest.raises(DemonstrationError, match="0 to 20"):
-        learn_constraint(task, data, 0.7, CAICRL())
+        learn_constraint(task, data, 0.7, TabularCAICRL())

@@ -1,0 +1,109 @@
+"""Gradient steps on a constraint model, compiled as one loop, ended early when it drifts."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from tacit.constraints.inputs import Steps
+from tacit.inference.importance_weights import drift, importance_weights
+
+
+class Passes(NamedTuple):
+    """Where the loop stands.
+
+    Fields:
+        model, optimiser: after the steps so far.
+        done: number of steps so far.
+        loss: sum of the losses so far.
+        drift: KL(old, new) and KL(new, old) before the latest step.
+    """
+
+    model: Any
+    optimiser: Any
+    done: Int[Array, ""]
+    loss: Float[Array, ""]
+    drift: Float[Array, " 2"]
+
+
+def gradient_passes(
+    method: Any,
+    learned: Any,
+    experts: Steps,
+    policy: Steps,
+    rate: Float[Array, ""],
+    length: Float[Array, ""],
+    confidence: Float[Array, ""],
+    limits: tuple[float, float],
+    *,
+    key: Key[Array, ""],
+) -> tuple[Any, Any, dict[str, float]]:
+    """Model and optimiser after the update, and how it went.
+
+    Arguments:
+        method: whose `loss`, `log_feasibility` and `optimiser` are used.
+        learned: where to start; its memory is not changed.
+        experts: [passes, minibatch, ...] samples, one minibatch per step.
+        policy: likewise.
+        rate: the learning rate.
+        length: samples per trajectory, for the drift.
+        confidence: given to the method.
+        limits: of the two divergences.
+        key: of random losses.
+    """
+    end = compiled_passes(method, learned, experts, policy, rate, length, confidence, limits, key)
+    done = int(end.done)
+    return (
+        end.model,
+        end.optimiser,
+        {
+            "constraint_loss": float(end.loss) / max(1, done),
+            "constraint_passes": float(done),
+            "drift": float(end.drift[0]),
+        },
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 7))
+def compiled_passes(
+    method: Any,
+    learned: Any,
+    experts: Steps,
+    policy: Steps,
+    rate: Array,
+    length: Array,
+    confidence: Array,
+    limits: tuple[float, float],
+    key: Key[Array, ""],
+) -> Passes:
+    """The loop."""
+    memory = learned.memory
+
+    def unfinished(now: Passes) -> Array:
+        inside = (now.drift[0] <= limits[0]) & (now.drift[1] <= limits[1])
+        return (now.done < experts.present.shape[0]) & inside
+
+    def gradient_step(now: Passes) -> Passes:
+        mine, theirs = jax.tree.map(lambda field: field[now.done], (experts, policy))
+        weights = jnp.ones(theirs.present.shape)
+        moved = now.drift
+        if method.weighted:
+            fresh, old = (
+                method.log_feasibility(model, memory, theirs, confidence)
+                for model in (now.model, learned.model)
+            )
+            weights = importance_weights(fresh, old)
+            moved = jnp.stack(drift(fresh, old, length))
+        step_key = jax.random.fold_in(key, now.done)
+        loss, slope = jax.value_and_grad(method.loss)(
+            now.model, memory, mine, theirs, weights, confidence, key=step_key
+        )
+        change, optimiser = method.optimiser.update(slope, now.optimiser)
+        model = jax.tree.map(lambda weight, step: weight - rate * step, now.model, change)
+        return Passes(model, optimiser, now.done + 1, now.loss + loss, moved)
+
+    zero = jnp.zeros((), jnp.int32)
+    begin = Passes(learned.model, learned.optimiser, zero, jnp.zeros(()), jnp.zeros(2))
+    return jax.lax.while_loop(unfinished, gradient_step, begin)

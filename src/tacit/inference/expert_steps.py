@@ -1,0 +1,124 @@
+"""The demonstrations as constraint models read them: steps and windows drawn at random."""
+
+from dataclasses import dataclass
+
+import gymnasium
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+from tacit.constraints.inputs import Steps
+from tacit.demonstrations import checks
+from tacit.demonstrations.trajectories import Trajectories
+from tacit.environments.task import SimulatedTask
+from tacit.errors import ArgumentError, DemonstrationError
+
+# Simulators report what they did in float32: a demonstrated action may be off by its rounding.
+OUTSIDE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertSteps:
+    """N demonstrations of a simulated task; large arrays are views, never copied.
+
+    Fields:
+        observations: [N, T+1, o].
+        actions: [N, T, a], or [N, T] whole numbers where actions are discrete.
+        lengths: [N] steps of each.
+        ends: [N] running sum of the lengths.
+    """
+
+    observations: Float[np.ndarray, "N rows o"]
+    actions: Shaped[np.ndarray, "N T ..."]
+    lengths: Int[np.ndarray, " N"]
+    ends: Int[np.ndarray, " N"]
+
+    @classmethod
+    def of(cls, task: SimulatedTask, demonstrations: Trajectories) -> "ExpertSteps":
+        """The demonstrations, if they can be of this task; an error that says why not otherwise."""
+        if not isinstance(demonstrations, Trajectories):
+            raise ArgumentError(f"demonstrations must be Trajectories, not {type(demonstrations)}")
+        check_observations(task, demonstrations)
+        check_actions(task, demonstrations)
+        actions = demonstrations.actions
+        if isinstance(task.action_space, gymnasium.spaces.Discrete):
+            actions = actions[:, :, 0]
+        lengths = demonstrations.lengths
+        return cls(demonstrations.observations, actions, lengths, np.cumsum(lengths))
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def draw(self, number: int, generator: np.random.Generator) -> Steps:
+        """Steps drawn evenly from all steps of all experts, with replacement."""
+        return self.at(*self.places(number, generator))
+
+    def places(
+        self, number: int, generator: np.random.Generator
+    ) -> tuple[Int[np.ndarray, " B"], Int[np.ndarray, " B"]]:
+        """Which expert and which step, drawn evenly from all steps."""
+        flat = generator.integers(self.ends[-1], size=number)
+        expert = np.searchsorted(self.ends, flat, side="right")
+        return expert, flat - (self.ends[expert] - self.lengths[expert])
+
+    def at(self, expert: np.ndarray, step: np.ndarray) -> Steps:
+        """The steps at these places."""
+        present = np.ones(expert.shape, bool)
+        return Steps.on_host(self.observations[expert, step], self.actions[expert, step], present)
+
+    def windows(self, number: int, width: int, generator: np.random.Generator) -> Steps:
+        """[B, W] pieces of trajectories that begin at steps drawn evenly; padded at the end."""
+        expert, begin = self.places(number, generator)
+        step = begin[:, None] + np.arange(width)
+        present = step < self.lengths[expert][:, None]
+        step = np.minimum(step, self.lengths[expert][:, None] - 1)
+        rows = expert[:, None], step
+        return Steps.on_host(self.observations[rows], self.actions[rows], present)
+
+
+def check_observations(task: SimulatedTask, demonstrations: Trajectories) -> None:
+    """They must have as many numbers as the task's."""
+    size, wanted = demonstrations.observations.shape[2], task.observation_space.shape[0]
+    if size != wanted:
+        raise DemonstrationError(
+            f"observations: {task.name} has {wanted} numbers, the demonstrations have {size}; "
+            "are these demonstrations of another task?"
+        )
+
+
+def check_actions(task: SimulatedTask, demonstrations: Trajectories) -> None:
+    """They must be of the task's kind, size and range."""
+    actions, space = demonstrations.actions, task.action_space
+    if isinstance(space, gymnasium.spaces.Discrete):
+        if actions.shape[2] != 1 or actions.dtype.kind not in "iu":
+            raise DemonstrationError(
+                f"actions: {task.name} has one whole number per step, but the demonstrations have "
+                f"{actions.shape[2]} x {actions.dtype}"
+            )
+        low, high = np.array([space.start]), np.array([space.start + space.n - 1])
+    else:
+        wanted = int(np.prod(space.shape))
+        if actions.shape[2] != wanted:
+            raise DemonstrationError(
+                f"actions: {task.name} has {wanted} numbers, the demonstrations have "
+                f"{actions.shape[2]}; are these demonstrations of another task?"
+            )
+        room = OUTSIDE * (1 + np.abs(space.high.ravel()))
+        low, high = space.low.ravel() - room, space.high.ravel() + room
+    check_range(task.name, demonstrations, low, high)
+
+
+def check_range(name: str, demonstrations: Trajectories, low: np.ndarray, high: np.ndarray) -> None:
+    """Every action lies between `low` and `high`; some episodes at a time, to spare memory."""
+    actions = demonstrations.actions
+    for part in checks.blocks(actions):
+        steps = np.arange(actions.shape[1]) < demonstrations.lengths[part, None]
+        outside = ((actions[part] < low) | (actions[part] > high)) & steps[:, :, None]
+        if not outside.any():
+            continue
+        row, step, place = np.argwhere(outside)[0]
+        episode = part.start + row
+        raise DemonstrationError(
+            f"actions: number {place} at episode {episode}, step {step} is "
+            f"{actions[episode, step, place]:g}, outside of {name}'s range, {low[place]:.4g} "
+            f"to {high[place]:.4g}; cut them to the range (numpy.clip) if the simulator does so"
+        )

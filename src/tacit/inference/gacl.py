@@ -1,0 +1,115 @@
+"""GACL: generative adversarial constraint learning, GAIL (Ho and Ermon 2016) with a reward.
+
+    repeat, after every rollout
+        reward      <- r / scale + log D - mean log D
+        policy      <- plain PPO, no multiplier
+        D           <- gradient steps on  -E_experts[log D] - E_policy[log(1 - D)]
+
+`scale` is the running deviation of the discounted sum of r, so that log D weighs the same on every
+task. D sees the action (in the reference code an index slip hides it). The mean over the rollout is
+ours: log D is negative, so that without it an episode that ends early is blamed less, and a walker
+learns to fall.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from tacit.constraints.classifier_model import ClassifierModel
+from tacit.constraints.inputs import Inputs, Steps
+from tacit.control import normalisation
+from tacit.control.learner import Rollout
+from tacit.control.normalisation import Moments
+from tacit.inference.bc2l import cross_entropy
+from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.method import Learned, Method
+
+DISCOUNT = 0.99
+SMALLEST = 1e-5
+
+
+class RewardScale(NamedTuple):
+    """Moments of the discounted sums of the true reward; `sums` [n, 1] of the running episodes."""
+
+    moments: Moments
+    sums: Float[Array, "n 1"]
+
+
+@dataclass(frozen=True)
+class GACL(Method):
+    """Settings of GACL.
+
+    Fields:
+        hidden: units of each hidden layer of D.
+        weight: of log D beside the reward.
+    """
+
+    every: int = 1
+    passes: int = 2
+    past: float = 0.0
+    rounds: int = 1
+    rows: int = 4096
+    learning_rate: float = 1e-3
+    hidden: tuple[int, ...] = (64, 64)
+    weight: float = 1.0
+
+    name: ClassVar[str] = "gacl"
+    rewards_too: ClassVar[bool] = True
+
+    def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> ClassifierModel:
+        """D before learning."""
+        del experts
+        return ClassifierModel.start(inputs, self.hidden, key=key)
+
+    def new_memory(
+        self, model: ClassifierModel, experts: ExpertSteps, worlds: int, *, key: Key[Array, ""]
+    ) -> RewardScale:
+        """No reward seen yet."""
+        del model, experts, key
+        return RewardScale(Moments.start(1), jnp.zeros((worlds, 1)))
+
+    def judge(
+        self, learned: Learned, rollout: Rollout, confidence: float
+    ) -> tuple[Learned, Float[np.ndarray, "T n"]]:
+        """R / scale + weight * (log D - its mean)."""
+        del confidence
+        model, memory = learned.model, learned.memory
+        rewards, memory = shaped_rewards(model, memory, rollout, self.weight)
+        return learned._replace(memory=memory), np.asarray(rewards)
+
+    def loss(
+        self,
+        model: ClassifierModel,
+        memory: RewardScale,
+        experts: Steps,
+        policy: Steps,
+        weights: Float[Array, "*n"],
+        confidence: Array | float,
+        *,
+        key: Key[Array, ""],
+    ) -> Float[Array, ""]:
+        """The cross-entropy of telling experts from the policy."""
+        del memory, weights, confidence, key
+        return cross_entropy(model, experts, policy)
+
+
+@jax.jit
+def shaped_rewards(
+    model: ClassifierModel, memory: RewardScale, rollout: Rollout, weight: float
+) -> tuple[Float[Array, "T n"], RewardScale]:
+    """The rewards to learn from, and the scale with this rollout added."""
+    ended = rollout.terminated | rollout.truncated
+    signals = jnp.asarray(rollout.rewards)[..., None]
+    sums, returns = normalisation.running_returns(
+        memory.sums, signals, ended, jnp.array([DISCOUNT])
+    )
+    moments = normalisation.add(memory.moments, returns)
+    steps = Steps(rollout.observations, rollout.actions, jnp.ones(ended.shape, bool))
+    praise = jnp.log(jax.nn.sigmoid(model.logit(steps)) + SMALLEST)
+    praise = praise - praise.mean()
+    scaled = normalisation.rescale(moments, signals)[..., 0]
+    return scaled + weight * praise, RewardScale(moments, sums)

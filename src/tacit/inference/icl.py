@@ -1,0 +1,119 @@
+"""ICL: inverse constraint learning from soft constraints (Gaurav et al., ICLR 2023).
+
+No likelihood: the cost is made as large as possible on what past policies did, while the experts
+keep to a budget.
+
+    fit a density to the experts' steps
+    repeat
+        policy      <- PPO-Penalty with cost c and budget, for `every` updates
+        mixture     <- all policies so far, each weighted by how unlike the experts it is
+        c           <- gradient steps on
+                       maximise  J_c(mixture) - penalty * max(0, J_c(experts) - budget)
+
+J_c is the mean cost of a step here (the paper's is discounted and summed), c = 1 - z lies in
+(0, 1), and the weight of a policy is the share of its steps that the density finds unlikely.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from tacit.constraints.classifier_model import ClassifierModel
+from tacit.constraints.density import Flow, fit_flow, threshold_of, unlikeness
+from tacit.constraints.inputs import Inputs, Steps
+from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.method import Learned, Round
+from tacit.inference.step_costs import StepCosts
+
+FITTED = 10_000
+SMALLEST_WEIGHT = 0.01  # no policy is forgotten altogether
+
+
+class Mixture(NamedTuple):
+    """The experts' density, and the weight of every round in the replay."""
+
+    flow: Flow
+    threshold: Float[Array, ""]
+    weights: Float[Array, " R"]
+
+
+@dataclass(frozen=True)
+class ICL(StepCosts):
+    """Settings of ICL.
+
+    Fields:
+        budget: mean cost of a step that experts and policy may have, not above the experts' own.
+        penalty: for experts above the budget.
+        hidden: units of each hidden layer of the cost.
+    """
+
+    budget: float = 0.05
+    penalty: float = 10.0
+    hidden: tuple[int, ...] = (64, 64)
+
+    name: ClassVar[str] = "icl"
+
+    def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> ClassifierModel:
+        """The cost before learning."""
+        del experts
+        return ClassifierModel.start(inputs, self.hidden, key=key)
+
+    def new_memory(
+        self, model: ClassifierModel, experts: ExpertSteps, worlds: int, *, key: Key[Array, ""]
+    ) -> Mixture:
+        """An untrained density and no policies."""
+        del experts, worlds
+        flow = Flow.start(model.inputs.size, key=key)
+        return Mixture(flow, jnp.zeros(()), jnp.zeros(self.rounds))
+
+    def allowance(self, expert_cost: float) -> float:
+        """The budget itself; it is the cost that is kept below it on the experts."""
+        del expert_cost
+        return self.budget
+
+    def update(
+        self, learned: Learned, given: Round, *, key: Key[Array, ""]
+    ) -> tuple[Learned, dict[str, float]]:
+        """Weigh the newest policy, then let the cost learn from the mixture."""
+        inputs, memory = learned.model.inputs, learned.memory
+        if given.replay.rounds == 1:
+            memory = fitted(inputs, memory, given, key=jax.random.fold_in(key, 0))
+        newest = Steps.on_host(
+            *(np.asarray(field)[given.replay.newest] for field in given.replay.steps)
+        )
+        unlike = unlikeness(
+            memory.flow, inputs(newest.observations, newest.actions), memory.threshold
+        )
+        weights = memory.weights.at[given.replay.newest].set(unlike)
+        learned = learned._replace(memory=memory._replace(weights=weights))
+        weighed = given._replace(mixture=np.asarray(weights) + SMALLEST_WEIGHT)
+        return super().update(learned, weighed, key=jax.random.fold_in(key, 1))
+
+    def loss(
+        self,
+        model: ClassifierModel,
+        memory: Mixture,
+        experts: Steps,
+        policy: Steps,
+        weights: Float[Array, "*n"],
+        confidence: Array | float,
+        *,
+        key: Key[Array, ""],
+    ) -> Float[Array, ""]:
+        """-J_c(mixture) + penalty * max(0, J_c(experts) - budget)."""
+        del memory, weights, confidence, key
+        for_experts = jax.nn.sigmoid(-model.logit(experts)).mean()
+        for_mixture = jax.nn.sigmoid(-model.logit(policy)).mean()
+        return self.penalty * jax.nn.relu(for_experts - self.budget) - for_mixture
+
+
+def fitted(inputs: Inputs, memory: Mixture, given: Round, *, key: Key[Array, ""]) -> Mixture:
+    """The mixture with a density of the experts' steps."""
+    steps = given.experts.draw(FITTED, given.generator)
+    features = inputs(jnp.asarray(steps.observations), jnp.asarray(steps.actions))
+    flow = fit_flow(features, key=key)
+    return memory._replace(flow=flow, threshold=threshold_of(flow, features))

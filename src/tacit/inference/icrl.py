@@ -1,0 +1,79 @@
+"""ICRL: inverse constrained reinforcement learning (Malik et al., ICML 2021), also called MECL.
+
+Experts are modelled as maximally entropic under a constraint,
+
+    p(tau) = exp(r(tau)) phi(tau) / Z,   phi(tau) = prod_t z(s_t, a_t).
+
+The log-likelihood's gradient compares experts with the policy that is optimal for the present
+constraint, whose samples are weighted by nu (see `importance_weights`):
+
+    repeat
+        policy      <- PPO-Lagrange with cost 1 - z, for `every` updates
+        samples     <- the policy's steps, and those of its predecessors
+        z           <- gradient steps on
+                       -E_experts[log z] + E_policy[nu log z]
+                       + regulariser * (E_experts[1 - z] + E_policy[1 - z])
+        until KL of nu exceeds its limits
+
+The regulariser prefers constraints that forbid little. In the reference code the weights nu cancel
+by a slip; here they act.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from tacit.constraints.classifier_model import ClassifierModel
+from tacit.constraints.inputs import Inputs, Steps
+from tacit.inference.step_costs import StepCosts
+
+
+@dataclass(frozen=True)
+class ICRL(StepCosts):
+    """Settings of ICRL.
+
+    Fields:
+        hidden: units of each hidden layer of z.
+        regulariser: how much forbidding costs.
+    """
+
+    hidden: tuple[int, ...] = (64, 64)
+    regulariser: float = 0.5
+
+    name: ClassVar[str] = "icrl"
+    weighted: ClassVar[bool] = True
+
+    def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> ClassifierModel:
+        """Z before learning."""
+        del experts
+        return ClassifierModel.start(inputs, self.hidden, key=key)
+
+    def log_feasibility(
+        self, model: ClassifierModel, memory: tuple, steps: Steps, confidence: Array | float
+    ) -> Float[Array, "*n"]:
+        """Log z."""
+        del memory, confidence
+        return jax.nn.log_sigmoid(model.logit(steps))
+
+    def loss(
+        self,
+        model: ClassifierModel,
+        memory: tuple,
+        experts: Steps,
+        policy: Steps,
+        weights: Float[Array, "*n"],
+        confidence: Array | float,
+        *,
+        key: Key[Array, ""],
+    ) -> Float[Array, ""]:
+        """The negative log-likelihood and the regulariser."""
+        del memory, confidence, key
+        for_experts, for_policy = model.logit(experts), model.logit(policy)
+        likelihood = jnp.mean(jax.nn.log_sigmoid(for_experts)) - jnp.mean(
+            weights * jax.nn.log_sigmoid(for_policy)
+        )
+        forbidden = jax.nn.sigmoid(-for_experts).mean() + jax.nn.sigmoid(-for_policy).mean()
+        return -likelihood + self.regulariser * forbidden

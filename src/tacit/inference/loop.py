@@ -1,0 +1,233 @@
+"""The loop of Algorithm 1, the same for every method.
+
+    repeat
+        policy      <- `every` updates of forward control against the present constraint
+        replay      <- what the policy did
+        constraint  <- the method's update: experts against replay
+        budget      <- the experts' own cost under the new constraint, plus the method's budget
+
+The budget is relative because a learned cost is nowhere quite zero: against a fixed one that even
+the experts exceed, the multiplier would rise without end.
+"""
+
+import dataclasses
+import time
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from tacit.constraints.inputs import Inputs
+from tacit.control.learner import Rollout
+from tacit.control.ppo import PPO
+from tacit.control.trainer import Trainer
+from tacit.environments.task import SimulatedTask
+from tacit.errors import DivergenceError
+from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.method import Learned, Method, Round
+from tacit.inference.replay import Replay
+
+JUDGED_EXPERTS = 2048
+FITTED_EXPERTS = 10_000
+EXPLODED = 1e5
+# What an update of the constraint tells, repeated until the next one.
+HELD: tuple[str, ...] = ("constraint_loss", "constraint_passes", "drift", "expert_cost")
+# What the result tells of the last update of the policy.
+LAST: tuple[str, ...] = ("cost", "multiplier")
+# Streams of random numbers that must not be the same.
+MODEL, UPDATES = 1_000_003, 1_000_033
+
+
+class Inference:
+    """One run of a method on a simulated task, one update of the policy at a time.
+
+    All randomness comes from `seed` and the number of the iteration, so that `state` and `restore`
+    continue bit for bit.
+
+    Arguments:
+        task: what policies act in; its true cost is measured and never learned from.
+        experts: the demonstrations.
+        method: what is learned, with its settings.
+        confidence: asked for by the user; only CA-ICRL knows what to do with it.
+        forward: settings of PPO.
+        seed: of everything random.
+        threads: for the simulator, None for all cores.
+    """
+
+    def __init__(
+        self,
+        task: SimulatedTask,
+        experts: ExpertSteps,
+        method: Method,
+        confidence: float,
+        forward: PPO,
+        *,
+        seed: int,
+        threads: int | None = None,
+    ) -> None:
+        self.task, self.experts, self.method = task, experts, method
+        self.confidence, self.seed = confidence, seed
+        changes_rewards = method.rewards_too
+        if forward.relative_costs is None:
+            forward = dataclasses.replace(forward, relative_costs=True)
+        self.trainer = Trainer(
+            task,
+            forward,
+            seed=seed,
+            cost=self.no_costs if changes_rewards else self.costs,
+            constraints=0 if changes_rewards else 1,
+            reward=self.judge if changes_rewards else None,
+            threads=threads,
+        )
+        self.key = jax.random.fold_in(jax.random.key(seed), MODEL)
+        self.learned = self.beginning(Inputs.blank(self.observation_size, task.action_space))
+        blank = method.sample(self.blank_rollout(), self.generator())
+        self.replay = Replay.start(method.rounds, blank)
+        self.rollout: Rollout | None = None
+        self.seconds = 0.0
+        told = HELD if method.rewards_too else HELD + LAST
+        self.latest: dict[str, float] = dict.fromkeys(told, 0.0)
+
+    @property
+    def observation_size(self) -> int:
+        """Numbers in an observation."""
+        return self.task.observation_space.shape[0]
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps of the settings have been taken."""
+        return self.trainer.finished
+
+    @property
+    def steps(self) -> int:
+        """Environment steps so far."""
+        return self.trainer.steps
+
+    @property
+    def iteration(self) -> int:
+        """Updates of the policy so far."""
+        return self.trainer.iteration
+
+    def beginning(self, inputs: Inputs) -> Learned:
+        """Nothing learned yet."""
+        worlds = self.trainer.settings.worlds
+        return self.method.start(inputs, self.experts, worlds, key=self.key)
+
+    def generator(self) -> np.random.Generator:
+        """Random draws of this iteration."""
+        return np.random.default_rng([self.seed, self.iteration, UPDATES])
+
+    def advance(self) -> dict[str, float]:
+        """One update of the policy and, when it is time, one of the constraint."""
+        began = time.perf_counter()
+        facts = self.trainer.advance()
+        if self.iteration == 1 or self.iteration % self.method.every == 0:
+            self.latest.update(self.update_constraint(facts))
+        self.latest.update({name: facts[name] for name in LAST if name in facts})
+        facts.update(self.latest)
+        self.check(facts)
+        self.seconds += time.perf_counter() - began
+        facts["seconds"] = self.seconds
+        return facts
+
+    def update_constraint(self, facts: dict[str, float]) -> dict[str, float]:
+        """Let the method learn from what the policy did; returns what to write down."""
+        assert self.rollout is not None
+        generator = self.generator()
+        sample = self.method.sample(self.rollout, generator)
+        self.replay.add(sample, generator)
+        passed = self.iteration / self.trainer.settings.iterations
+        shrink = 1 - (1 - self.method.final_learning_rate) * passed
+        given = Round(
+            experts=self.experts,
+            replay=self.replay,
+            generator=generator,
+            rate=self.method.learning_rate * shrink,
+            length=facts.get("episode_length", float(self.task.horizon or 1000)),
+            confidence=self.confidence,
+        )
+        key = jax.random.fold_in(self.key, self.iteration)
+        self.learned, news = self.method.update(self.learned, given, key=key)
+        if not self.method.rewards_too:
+            own = self.experts_cost(generator)
+            self.trainer.allow(self.method.allowance(own))
+            news["expert_cost"] = own
+        return news
+
+    def experts_cost(self, generator: np.random.Generator) -> float:
+        """Mean cost of a step of the experts under the present constraint."""
+        return self.method.experts_cost(
+            self.learned, self.experts, JUDGED_EXPERTS, self.confidence, generator
+        )
+
+    def judge(self, rollout: Rollout) -> Float[np.ndarray, "T n"]:
+        """What the method says about a rollout: costs, or rewards where it changes those."""
+        if self.iteration == 1:
+            self.learned = self.beginning(self.fitted_inputs(rollout))
+        self.rollout = rollout
+        self.learned, verdict = self.method.judge(self.learned, rollout, self.confidence)
+        return verdict
+
+    def costs(self, rollout: Rollout) -> Float[np.ndarray, "T n 1"]:
+        """The learned cost of every step."""
+        return self.judge(rollout)[..., None]
+
+    def no_costs(self, rollout: Rollout) -> Float[np.ndarray, "T n 0"]:
+        """None at all."""
+        return np.zeros((*rollout.rewards.shape, 0), np.float32)
+
+    def fitted_inputs(self, rollout: Rollout) -> Inputs:
+        """Features on the scale of the experts and of this first rollout."""
+        seen = np.asarray(rollout.observations).reshape(-1, self.observation_size)
+        steps = self.experts.draw(FITTED_EXPERTS, self.generator())
+        return Inputs.fit(self.task.action_space, np.asarray(steps.observations), seen)
+
+    def check(self, facts: dict[str, float]) -> None:
+        """Raise an error that names what went out of bounds, and when."""
+        for name, value in facts.items():
+            if not np.isfinite(value) or (name == "multiplier" and value > EXPLODED):
+                raise DivergenceError(
+                    f"{self.method.name} on {self.task.name} diverged: {name} is {value:g} after "
+                    f"{self.trainer.steps} steps; a lower learning rate of the constraint, or a "
+                    "cap on the multiplier (multiplier.largest), may help"
+                )
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on from here, as one tree of arrays."""
+        return {
+            "trainer": self.trainer.state(),
+            "learned": self.learned,
+            "replay": self.replay.state(),
+            "seconds": self.seconds,
+            "latest": dict(self.latest),
+        }
+
+    def blank_rollout(self) -> Rollout:
+        """A rollout of zeros, to see the shapes of samples."""
+        settings = self.trainer.settings
+        shape = (settings.rollout, settings.worlds)
+        discrete = self.experts.actions.ndim == 2
+        size = () if discrete else self.experts.actions.shape[2:]
+        zeros: Any = np.zeros
+        return Rollout(
+            observations=zeros((*shape, self.observation_size), np.float32),
+            arrived=zeros((*shape, self.observation_size), np.float32),
+            actions=zeros((*shape, *size), np.int32 if discrete else np.float32),
+            rewards=zeros(shape, np.float32),
+            costs=zeros((*shape, 1), np.float32),
+            terminated=zeros(shape, bool),
+            truncated=zeros(shape, bool),
+        )
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a `state`."""
+        self.trainer.restore(state["trainer"])
+        self.learned = jax.tree.map(jax.numpy.asarray, state["learned"])
+        self.replay = Replay.from_state(state["replay"])
+        self.seconds = float(state["seconds"])
+        self.latest = {name: float(value) for name, value in state["latest"].items()}
+
+    def close(self) -> None:
+        """Free the worlds."""
+        self.trainer.close()

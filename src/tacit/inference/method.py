@@ -1,0 +1,215 @@
+"""What a method is: the few places in which the six differ. The loop is the same for all."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Key
+
+from tacit.argument_checks import check_count
+from tacit.constraints.inputs import Inputs, Steps
+from tacit.control.learner import Rollout
+from tacit.errors import ArgumentError
+from tacit.inference.constraint_update import gradient_passes
+from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.importance_weights import DRIFT_LIMITS
+from tacit.inference.replay import Replay, sample_steps
+
+
+class Learned(NamedTuple):
+    """What a method has learned so far.
+
+    Fields:
+        model: of the constraint, an equinox module; the part that gradients train.
+        optimiser: the state of Adam.
+        memory: whatever else the method keeps, a tree of arrays.
+    """
+
+    model: Any
+    optimiser: optax.OptState
+    memory: Any
+
+
+class Round(NamedTuple):
+    """What an update of the constraint may look at.
+
+    Fields:
+        experts: all demonstrations.
+        replay: what policies did, the newest round included.
+        generator: of the draws of this round.
+        rate: the learning rate now.
+        length: mean number of steps of an episode.
+        confidence: asked for by the user.
+        mixture: weight of every place of the replay, None for equal ones.
+    """
+
+    experts: ExpertSteps
+    replay: Replay
+    generator: np.random.Generator
+    rate: float
+    length: float
+    confidence: float
+    mixture: Float[np.ndarray, " R"] | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """Settings that all methods share.
+
+    Fields:
+        every: updates of the policy between two of the constraint.
+        passes: gradient steps of one update of the constraint, fewer when it drifts too far.
+        minibatch: steps of experts, and as many of policies, per gradient step.
+        learning_rate: of Adam, for the constraint.
+        final_learning_rate: what it falls to, in a straight line over the run, as a share.
+        past: share of the policies' steps that come from all past rounds.
+        rounds: how many past rounds are kept.
+        rows: steps kept of each round.
+        budget: mean cost of a step that the policy may have above the experts' own.
+    """
+
+    every: int = 5
+    passes: int = 20
+    minibatch: int = 512
+    learning_rate: float = 1e-3
+    final_learning_rate: float = 0.1
+    past: float = 0.7
+    rounds: int = 100
+    rows: int = 1024
+    budget: float = 0.0
+
+    name: ClassVar[str]
+    weighted: ClassVar[bool] = False
+    """Whether importance weights and their drift are used."""
+    rewards_too: ClassVar[bool] = False
+    """Whether the method changes the reward and knows no price of cost."""
+
+    def __post_init__(self) -> None:
+        for name in ("every", "passes", "minibatch", "rounds", "rows"):
+            check_count(name, getattr(self, name))
+        for name in ("past", "final_learning_rate"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ArgumentError(f"{name} must lie in [0, 1], not {getattr(self, name)!r}")
+        if not 0 < self.learning_rate < np.inf:
+            raise ArgumentError(
+                f"learning_rate must be above 0 and finite, not {self.learning_rate!r}"
+            )
+        if not self.budget >= 0:
+            raise ArgumentError(f"budget must be at least 0, not {self.budget!r}")
+
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        """Adam's directions, to be multiplied by the learning rate."""
+        return optax.chain(optax.clip_by_global_norm(10.0), optax.scale_by_adam(eps=1e-5))
+
+    def settings(self) -> dict[str, Any]:
+        """All fields, JSON-able."""
+        return dataclasses.asdict(self)
+
+    def start(
+        self, inputs: Inputs, experts: ExpertSteps, worlds: int, *, key: Key[Array, ""]
+    ) -> Learned:
+        """Nothing learned yet."""
+        first, second = jax.random.split(key)
+        model = self.new_model(inputs, len(experts), key=first)
+        memory = self.new_memory(model, experts, worlds, key=second)
+        return Learned(model, self.optimiser.init(model), memory)
+
+    @property
+    def any_confidence(self) -> bool:
+        """Whether one trained constraint answers at every confidence; most know none."""
+        return False
+
+    def constraint(self, learned: Learned) -> Any:
+        """The model to be asked after training."""
+        return learned.model
+
+    def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> Any:
+        """The constraint model before learning."""
+        raise NotImplementedError
+
+    def new_memory(
+        self, model: Any, experts: ExpertSteps, worlds: int, *, key: Key[Array, ""]
+    ) -> Any:
+        """What else is kept; nothing for most methods."""
+        del model, experts, worlds, key
+        return ()
+
+    def sample(self, rollout: Rollout, generator: np.random.Generator) -> Steps:
+        """What of a rollout goes into the replay."""
+        return sample_steps(rollout, self.rows, generator)
+
+    def judge(
+        self, learned: Learned, rollout: Rollout, confidence: float
+    ) -> tuple[Learned, Float[np.ndarray, "T n"]]:
+        """The cost of every step of a rollout (or its reward, where `rewards_too`)."""
+        raise NotImplementedError
+
+    def allowance(self, expert_cost: float) -> float:
+        """The mean cost of a step that the policy may have."""
+        return self.budget + expert_cost
+
+    def experts_cost(
+        self,
+        learned: Learned,
+        experts: ExpertSteps,
+        number: int,
+        confidence: float,
+        generator: np.random.Generator,
+    ) -> float:
+        """Mean cost of a step of the experts, from `number` of them."""
+        raise NotImplementedError
+
+    def log_feasibility(
+        self, model: Any, memory: Any, steps: Steps, confidence: Array | float
+    ) -> Float[Array, "*n"]:
+        """Log phi of the samples, for the importance weights."""
+        raise NotImplementedError
+
+    def loss(
+        self,
+        model: Any,
+        memory: Any,
+        experts: Steps,
+        policy: Steps,
+        weights: Float[Array, "*n"],
+        confidence: Array | float,
+        *,
+        key: Key[Array, ""],
+    ) -> Float[Array, ""]:
+        """What the constraint's gradient steps make small."""
+        raise NotImplementedError
+
+    def batches(self, given: Round) -> tuple[Steps, Steps]:
+        """Steps of experts and of policies, [passes, minibatch] each."""
+        number = self.passes * self.minibatch
+        experts = given.experts.draw(number, given.generator)
+        policy = given.replay.draw(number, self.past, given.generator, given.mixture)
+        return self.stacked(experts), self.stacked(policy)
+
+    def stacked(self, steps: Steps) -> Steps:
+        """One minibatch per pass, along a new first axis."""
+        shape = (self.passes, self.minibatch)
+        return Steps(*(jnp.asarray(field).reshape(*shape, *field.shape[1:]) for field in steps))
+
+    def update(
+        self, learned: Learned, given: Round, *, key: Key[Array, ""]
+    ) -> tuple[Learned, dict[str, float]]:
+        """Several gradient steps on the constraint."""
+        experts, policy = self.batches(given)
+        model, optimiser, facts = gradient_passes(
+            self,
+            learned,
+            experts,
+            policy,
+            jnp.asarray(given.rate),
+            jnp.asarray(given.length),
+            jnp.asarray(given.confidence),
+            DRIFT_LIMITS,
+            key=key,
+        )
+        return learned._replace(model=model, optimiser=optimiser), facts

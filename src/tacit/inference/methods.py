@@ -1,0 +1,59 @@
+"""The methods by name, with settings that were found to work on each task."""
+
+import dataclasses
+from typing import Any
+
+from tacit.control import presets
+from tacit.control.multiplier import Multiplier
+from tacit.control.ppo import PPO
+from tacit.environments.registry import nearest
+from tacit.environments.task import SimulatedTask
+from tacit.errors import ArgumentError
+from tacit.inference.bc2l import BC2L
+from tacit.inference.ca_icrl import CAICRL
+from tacit.inference.gacl import GACL
+from tacit.inference.icl import ICL
+from tacit.inference.icrl import ICRL
+from tacit.inference.method import Method
+from tacit.inference.vicrl import VICRL
+
+METHODS: dict[str, type[Method]] = {
+    method.name: method for method in (CAICRL, ICRL, VICRL, BC2L, GACL, ICL)
+}
+# What differs from the defaults of a method, by method and task.
+PRESETS: dict[tuple[str, str], dict[str, Any]] = {}
+
+
+def check_method(name: str) -> None:
+    """Raise an error if there is no such method."""
+    if name not in METHODS:
+        hint = nearest(str(name).lower(), {known: known for known in METHODS})
+        raise ArgumentError(f"method must be one of {', '.join(METHODS)}, not {name!r}{hint}")
+
+
+def make_method(name: str, task: SimulatedTask, settings: dict[str, Any]) -> Method:
+    """The method called `name` with its settings for the task, and `settings` in their place."""
+    check_method(name)
+    kind = METHODS[name]
+    fields = {field.name: field.name for field in dataclasses.fields(kind)}
+    for setting in settings:
+        if setting not in fields:
+            raise ArgumentError(
+                f"{name} has no setting {setting!r}; it has {', '.join(fields)}"
+                f"{nearest(str(setting).lower(), fields)}"
+            )
+    return kind(**{**PRESETS.get((name, task.name), {}), **settings})
+
+
+def forward_preset(name: str, task: SimulatedTask) -> PPO:
+    """Settings of forward control for a method on a task.
+
+    Those of an expert on the true cost, but for the price. Steps are charged relative to each other
+    (see `PPO.relative_costs`), so that it is a weight beside the reward's advantages. It is capped
+    because the policy may never be quite as cheap as the experts.
+    """
+    base = presets.preset(task)
+    price = Multiplier(start=1.0, rate=0.1, largest=2.0)
+    if name == "icl":
+        price = Multiplier(kind="penalty", start=2.0)
+    return dataclasses.replace(base, multiplier=price)

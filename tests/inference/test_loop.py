@@ -1,0 +1,295 @@
+"""The loop that all methods share: one seed, one run; stopped or not; and no silent divergence."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+import tacit
+from tacit.control import simulated_expert
+from tacit.control.multiplier import Multiplier
+from tacit.control.ppo import PPO
+from tacit.errors import DivergenceError
+from tacit.inference import loop
+from tacit.inference.bc2l import BC2L
+from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.loop import HELD, Inference
+from tacit.inference.methods import METHODS, make_method
+from tacit.runs.metrics_file import read_metrics
+from tacit.runs.tree_file import read_stored, read_tree, write_tree
+
+TASK = tacit.make("BiasedPendulum", horizon=12)
+SETTINGS = PPO(
+    steps=4 * 16 * 6,
+    worlds=4,
+    rollout=16,
+    minibatch=32,
+    epochs=2,
+    hidden=(8,),
+    multiplier=Multiplier(largest=20.0),
+)
+SMALL = {"minibatch": 16, "passes": 2, "rows": 32, "rounds": 3, "every": 2}
+VOTING = {
+    **SMALL,
+    "width": 8,
+    "heads": 2,
+    "layers": 1,
+    "tokens": 4,
+    "voters": 6,
+    "compared": 4,
+    "temptations": 2,
+}
+# Every choice of CA-ICRL is in one of its rows.
+CASES = {
+    "icrl": ("icrl", {**SMALL, "hidden": (8,)}),
+    "bc2l": ("bc2l", {**SMALL, "hidden": (8,)}),
+    "vicrl": ("vicrl", {**SMALL, "hidden": (8,)}),
+    "gacl": ("gacl", {**SMALL, "hidden": (8,), "every": 1}),
+    "icl": ("icl", {**SMALL, "hidden": (8,)}),
+    "counts": ("ca-icrl", {**VOTING, "objective": "counts", "reading": "graded"}),
+    "evidence": (
+        "ca-icrl",
+        {
+            **VOTING,
+            "objective": "evidence",
+            "votes": "abstain",
+            "encoder": "bidaf",
+            "granularity": "trajectory",
+            "window": 8,
+            "reading": "hard",
+        },
+    ),
+    "quantile": (
+        "ca-icrl",
+        {**VOTING, "objective": "quantile", "encoder": "attention", "reading": "hard"},
+    ),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hasty_compiler():
+    """Compiling is most of the time here."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "JUDGED_EXPERTS", 64)
+        yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture(scope="module")
+def experts():
+    random = np.random.default_rng(0)
+    return ExpertSteps.of(
+        TASK,
+        tacit.Trajectories(
+            observations=random.normal(0, 0.01, (10, 13, 4)).astype(np.float32),
+            actions=random.uniform(-1, 1, (10, 12, 1)).astype(np.float32),
+            rewards=np.ones((10, 12), np.float32),
+            lengths=random.integers(2, 13, 10),
+        ),
+    )
+
+
+def inference(experts, case="bc2l", *, seed=0, settings=SETTINGS, **changes):
+    name, chosen = CASES[case]
+    method = make_method(name, TASK, {**chosen, **changes})
+    return Inference(TASK, experts, method, 0.8, settings, seed=seed)
+
+
+def advance(run, number):
+    return [without_seconds(run.advance()) for _ in range(number)]
+
+
+def without_seconds(facts):
+    return {name: value for name, value in facts.items() if name != "seconds"}
+
+
+def assert_same_leaves(one, other):
+    left, right = (jax.tree_util.tree_leaves_with_path(tree) for tree in (one, other))
+    for (path, mine), (_, theirs) in zip(left, right, strict=True):
+        mine, theirs = np.asarray(mine), np.asarray(theirs)
+        assert mine.dtype == theirs.dtype
+        assert mine.tobytes() == theirs.tobytes(), jax.tree_util.keystr(path)
+
+
+def timeless(state):
+    """A state without how long it took."""
+    trainer = {**state["trainer"], "seconds": 0.0}
+    return {**state, "trainer": trainer, "seconds": 0.0}
+
+
+def test_every_method_is_among_the_cases():
+    assert {name for name, _ in CASES.values()} == set(METHODS)
+
+
+@pytest.fixture(scope="module", params=CASES)
+def straight(request, experts, tmp_path_factory):
+    """Six iterations without a pause, what was told, and a file with the state after three."""
+    run = inference(experts, request.param)
+    told = advance(run, 3)
+    path = tmp_path_factory.mktemp(request.param) / "state.safetensors"
+    write_tree(path, run.state(), {})
+    told += advance(run, 3)
+    end = run.state()
+    run.close()
+    assert run.finished
+    return request.param, run, told, (path, end)
+
+
+def test_a_run_taken_up_from_a_file_goes_on_bit_for_bit(straight, experts):
+    case, _, told, (path, end) = straight
+    other = inference(experts, case)
+    state, _ = read_tree(path, like=other.state())
+    other.restore(state)
+    assert other.iteration == 3
+    assert advance(other, 3) == told[3:]
+    assert_same_leaves(timeless(end), timeless(other.state()))
+    other.close()
+
+
+def test_every_iteration_tells_of_the_constraint_with_finite_numbers(straight):
+    case, run, told, _ = straight
+    for facts in told:
+        assert set(HELD) <= set(facts)
+        assert all(np.isfinite(value) for value in facts.values())
+        assert 1 <= facts["constraint_passes"] <= 2
+        assert ("multiplier" in facts) == (case != "gacl")
+    losses = [facts["constraint_loss"] for facts in told]
+    # An update after iterations 1, 2, 4 and 6; between them the last one is repeated.
+    if run.method.every == 2:
+        assert losses[1] == losses[2]
+        assert losses[3] == losses[4]
+    assert len(set(losses)) == (4 if run.method.every == 2 else 6)
+    assert run.replay.rounds == len(set(losses))
+
+
+def test_learning_has_moved_the_model_but_not_how_steps_are_seen(straight, experts):
+    _, run, _, _ = straight
+    begin = run.beginning(run.learned.model.inputs).model
+    assert_same_leaves(begin.inputs, run.learned.model.inputs)
+    moved = [
+        np.abs(np.asarray(one) - np.asarray(other)).max()
+        for one, other in zip(
+            jax.tree.leaves(begin), jax.tree.leaves(run.learned.model), strict=True
+        )
+    ]
+    assert max(moved) > 1e-4
+
+
+def test_another_seed_gives_another_run(experts):
+    runs = [inference(experts, seed=seed) for seed in (0, 0, 1)]
+    first, again, other = (advance(run, 2) for run in runs)
+    for run in runs:
+        run.close()
+    assert first == again
+    assert first != other
+    weights = [np.asarray(run.learned.model.network.weights[0]) for run in runs]
+    assert not np.allclose(weights[0], weights[2])
+
+
+def test_the_first_rollout_decides_how_steps_are_seen(experts):
+    run = inference(experts)
+    np.testing.assert_array_equal(run.learned.model.inputs.scale, 1)
+    run.advance()
+    seen = np.asarray(run.rollout.observations).reshape(-1, 4)
+    inputs = run.learned.model.inputs
+    np.testing.assert_allclose(inputs.centre, seen.mean(axis=0), rtol=1e-4, atol=1e-6)
+    every = [experts.observations[n, :length] for n, length in enumerate(experts.lengths)]
+    finer = np.minimum(np.concatenate(every).std(axis=0), seen.std(axis=0))
+    np.testing.assert_allclose(inputs.scale, finer, rtol=0.1)
+    run.advance()
+    run.close()
+    assert_same_leaves(run.learned.model.inputs, inputs)
+
+
+def test_the_policy_pays_what_the_constraint_said_about_its_steps(experts):
+    run = inference(experts)
+    run.advance()
+    constraint = run.learned.model
+    facts = run.advance()
+    costs = constraint.cost(run.rollout.observations, run.rollout.actions, 0.8)
+    run.close()
+    assert facts["cost"] == pytest.approx(float(np.asarray(costs).mean()), rel=1e-5)
+
+
+def test_the_policy_may_spend_what_the_experts_spend_and_the_budget(experts):
+    run = inference(experts, budget=0.25)
+    facts = run.advance()
+    steps = experts.draw(4000, np.random.default_rng(9))
+    own = run.learned.model.cost(steps.observations, steps.actions, 0.8).mean()
+    run.close()
+    assert facts["expert_cost"] == pytest.approx(float(own), rel=0.02)
+    allowed = np.asarray(run.trainer.learner.multiplier.allowance)
+    np.testing.assert_allclose(allowed, [0.25 + facts["expert_cost"]], rtol=1e-6)
+
+
+def test_the_price_falls_while_the_policy_spends_less_than_it_may(experts):
+    def prices(budget):
+        run = inference(experts, budget=budget)
+        told = advance(run, 6)
+        run.close()
+        assert all(facts["cost"] > 0.1 for facts in told)
+        return [facts["multiplier"] for facts in told]
+
+    # The first rollout is paid for before the experts' cost is known.
+    generous = prices(1.0)[1:]
+    assert generous == sorted(generous, reverse=True)
+    assert generous[-1] < generous[0]
+
+
+def not_a_number(self, model, *_, **__):
+    return jax.tree.leaves(model)[-1].sum() * np.nan
+
+
+def far_off(self, learned, rollout, confidence):
+    return learned, np.full(rollout.rewards.shape, 1e6, np.float32)
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_names_quantity_and_step(experts, monkeypatch):
+    run = inference(experts, minibatch=8)
+    monkeypatch.setattr(BC2L, "loss", not_a_number)
+    words = "bc2l on BiasedPendulum diverged: constraint_loss is nan after 64 steps"
+    with pytest.raises(DivergenceError, match=words):
+        run.advance()
+    run.close()
+
+
+def test_a_price_without_bounds_stops_the_run_and_names_quantity_and_step(experts, monkeypatch):
+    monkeypatch.setattr(BC2L, "judge", far_off)
+    monkeypatch.setattr(BC2L, "experts_cost", lambda *_: 0.0)
+    kind = Multiplier(kind="pid", proportional=1.0)
+    run = inference(experts, settings=dataclasses.replace(SETTINGS, multiplier=kind))
+    with pytest.raises(DivergenceError, match=r"multiplier is 2e\+06 after 64 steps"):
+        run.advance()
+    run.close()
+
+
+def test_after_a_divergence_the_last_good_checkpoint_is_kept_and_goes_on(
+    experts, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(simulated_expert, "CHECKPOINT_EVERY", 2)
+    given = tacit.Trajectories(
+        experts.observations, experts.actions, np.zeros((10, 12)), experts.lengths
+    )
+    chosen = {**CASES["bc2l"][1], "method": "bc2l", "forward": SETTINGS}
+
+    def spoil(facts):
+        if facts["iteration"] == 3:
+            patch.setattr(loop, "EXPLODED", -1.0)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(DivergenceError) as stop:
+        tacit.infer(TASK, given, **chosen, folder=tmp_path / "a", progress=spoil)
+    assert "multiplier is" in str(stop.value)
+    assert "after 256 steps" in str(stop.value)
+    assert f"kept in {tmp_path / 'a'}" in str(stop.value)
+    kept = read_stored(tmp_path / "a" / "checkpoint.safetensors")
+    assert kept.header["facts"]["steps"] == 128
+    notices = []
+    result = tacit.infer(TASK, given, **chosen, folder=tmp_path / "a", notice=notices.append)
+    assert ["goes on after 128 steps" in notice for notice in notices] == [True]
+    assert result.metrics["steps"] == SETTINGS.steps
+    tacit.infer(TASK, given, **chosen, folder=tmp_path / "b")
+    one, other = (read_metrics(tmp_path / name / "metrics.jsonl") for name in "ab")
+    assert [without_seconds(line) for line in one] == [without_seconds(line) for line in other]
