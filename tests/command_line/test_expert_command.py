@@ -57,7 +57,7 @@ def test_the_same_command_again_trains_nothing_and_writes_the_same(trained, caps
     main([*command, "--train", *SHORT])
     text = re.sub(r"[\s│┃]+", " ", capsys.readouterr().out)
     assert "512 steps" in text
-    assert "the training in this folder is complete" in text
+    assert "the run in this folder is complete" in text
     assert tacit.Trajectories.load(trained) == before
     assert (trained.with_name("experts.hdf5.run") / "metrics.jsonl").read_bytes() == metrics
 
@@ -128,12 +128,6 @@ def test_exact_experts_take_no_training_settings(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["expert", "Chain", "--out", str(tmp_path / "a.hdf5"), "--train", "steps=5"])
     assert "computed exactly" in capsys.readouterr().err
-
-
-def test_rules_are_not_yet_inferred_on_simulated_tasks(trained, capsys):
-    with pytest.raises(SystemExit):
-        main(["infer", "BlockedSwimmer", "--experts", str(trained)])
-    assert "not a tabular task" in capsys.readouterr().err
 
 
 def test_settings_are_read_by_the_kind_of_their_field():

@@ -7,6 +7,7 @@ import pytest
 
 from tacit.constraints.tabular_constraint import TabularConstraint
 from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular_compiled import simulated
 from tacit.errors import ArgumentError
 from tacit.evaluation.evaluate import evaluate
 from tacit.inference.result import Result
@@ -98,6 +99,11 @@ def test_a_result_can_be_judged_on_another_task(result):
 def test_a_task_of_another_shape_is_an_error_that_names_both_shapes(result):
     with pytest.raises(ArgumentError, match=r"\[3, 3, 2\].*\[4, 3, 2\]"):
         evaluate(result, tiny(1, horizon=4))
+
+
+def test_a_tabular_result_is_not_judged_on_a_simulated_task(result):
+    with pytest.raises(ArgumentError, match="SimulatedTask"):
+        evaluate(result, simulated(tiny(1)))
 
 
 @pytest.mark.parametrize("episodes", [1, 0, -5])

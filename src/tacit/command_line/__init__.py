@@ -9,9 +9,10 @@ from rich.markup import escape
 
 from tacit.command_line.data import data
 from tacit.command_line.demo import demo
+from tacit.command_line.evaluate import evaluate
 from tacit.command_line.experiment import experiment
 from tacit.command_line.expert import expert
-from tacit.command_line.infer import evaluate, infer
+from tacit.command_line.infer import infer
 from tacit.command_line.sufficient import sufficient
 from tacit.errors import TacitError
 

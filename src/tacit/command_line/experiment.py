@@ -1,49 +1,64 @@
 """`tacit experiment`: run the experiments of the lab."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from tacit.command_line.tables import console, progress_bar, show_table
+from tacit.command_line.tasks import find_task, parse_setting
+from tacit.command_line.training import checked
+from tacit.control.ppo import PPO
 from tacit.errors import ArgumentError
 from tacit.experiments.coverage import CoverageSettings, run_coverage
+from tacit.experiments.methods import collect_idle, run_methods
+from tacit.experiments.methods_cell import NAMES, Comparison
+from tacit.experiments.methods_table import caption, method_table
 
 
-def experiment(
-    action: tyro.conf.Positional[Literal["run"]],
-    name: tyro.conf.Positional[Literal["coverage"]],
-    out: Path,
-    quick: bool = False,
-    datasets: int | None = None,
-    seed: int = 0,
-) -> None:
-    """Run an experiment into a folder; the same command again goes on where it was stopped.
+@dataclass(frozen=True)
+class Coverage:
+    """Does a confidence level mean what it says? On small tasks that are computed exactly.
 
     Args:
-        action: run.
-        name: coverage: does a confidence level mean what it says?
         out: folder for the table, the figure and the finished cells.
         quick: ten data sets instead of fifty.
         datasets: another number of data sets.
         seed: of all data sets.
     """
-    del action, name
-    base = CoverageSettings.quick() if quick else CoverageSettings()
-    if datasets is not None and datasets < 2:
-        raise ArgumentError(f"datasets must be at least 2 for an interval, not {datasets}")
-    settings = CoverageSettings(
-        datasets=datasets or base.datasets, candidates=base.candidates, seed=seed
-    )
-    with progress_bar() as bar:
-        job = bar.add_task("coverage", total=1)
-        rows = run_coverage(
-            out,
-            settings,
-            progress=lambda done, total, text: bar.update(
-                job, completed=done, total=total, description=text
-            ),
+
+    out: Path
+    quick: bool = False
+    datasets: int | None = None
+    seed: int = 0
+
+    def run(self) -> None:
+        """Run with a bar, then show the default method's rows."""
+        base = CoverageSettings.quick() if self.quick else CoverageSettings()
+        if self.datasets is not None and self.datasets < 2:
+            raise ArgumentError(f"datasets must be at least 2 for an interval, not {self.datasets}")
+        settings = CoverageSettings(
+            datasets=self.datasets or base.datasets, candidates=base.candidates, seed=self.seed
         )
+        with progress_bar() as bar:
+            job = bar.add_task("coverage", total=1)
+            rows = run_coverage(
+                self.out,
+                settings,
+                progress=lambda done, total, text: bar.update(
+                    job, completed=done, total=total, description=text
+                ),
+            )
+        show_coverage(rows)
+        console.print(
+            f"written: {self.out / 'coverage.csv'} ({len(rows)} rows), {self.out / 'coverage.svg'}",
+            markup=False,
+        )
+
+
+def show_coverage(rows: list[dict[str, Any]]) -> None:
+    """The rows of the default method as a table."""
     shown = [
         row
         for row in rows
@@ -67,6 +82,111 @@ def experiment(
             for row in shown
         ],
     )
-    console.print(
-        f"written: {out / 'coverage.csv'} ({len(rows)} rows), {out / 'coverage.svg'}", markup=False
-    )
+
+
+@dataclass(frozen=True)
+class Methods:
+    """Which method learns best? All six, and PPO without any constraint, on one simulated task.
+
+    Methods and seeds can be added to the same folder later. Every cell has its run folder,
+    cells/METHOD-SEED, whose metrics.jsonl grows while it learns.
+
+    Args:
+        out: folder for the tables, the runs and the finished cells.
+        task: name of a simulated task; by default BlockedHalfCheetah with
+            --set variant=benchmark noise_std=0.
+        settings: options of the task, as in --set variant=benchmark noise_std=0.
+        experts: file or folder with the demonstrations; {seed} in it stands for the seed.
+        number: demonstrations drawn from it for each seed; 50 by default.
+        methods: none, ca-icrl, icrl, vicrl, bc2l, gacl, icl; all by default.
+        seeds: one cell of each method for each; 1 2 by default.
+        steps: environment steps of each cell; 800000 by default.
+        confidence: for ca-icrl; 0.7 by default.
+        train: settings of PPO for all methods, as in --train worlds=32 rollout=256.
+        threads: for the simulator of each cell.
+        processes: cells that run at a time.
+        quick: tiny sizes on BiasedPendulum, only to see that everything runs; without --experts
+            from demonstrations of experts that do nothing.
+    """
+
+    out: Path
+    task: str | None = None
+    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = ()
+    experts: str | None = None
+    number: int | None = None
+    methods: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    steps: int | None = None
+    confidence: float | None = None
+    train: tuple[str, ...] = ()
+    threads: int = 1
+    processes: int = 1
+    quick: bool = False
+
+    def run(self) -> None:
+        """Run with a bar and a line per finished cell, then show the table over methods."""
+        comparison = self.comparison()
+        with progress_bar() as bar:
+            job = bar.add_task("methods", total=1)
+            records = run_methods(
+                self.out,
+                comparison,
+                methods=self.methods or (("none", "bc2l") if self.quick else NAMES),
+                seeds=self.seeds or ((1,) if self.quick else (1, 2)),
+                processes=self.processes,
+                threads=self.threads,
+                progress=lambda done, total, text: bar.update(
+                    job, completed=done, total=total, description=text
+                ),
+                notice=lambda sentence: bar.console.print(sentence, markup=False),
+            )
+        show_table(f"Methods on {comparison.task}", *method_table(records))
+        console.print(caption(comparison, records), markup=False)
+        console.print(
+            f"written: {self.out / 'methods.md'}, {self.out / 'methods.json'}", markup=False
+        )
+
+    def comparison(self) -> Comparison:
+        """What all cells share."""
+        base = Comparison.quick() if self.quick else Comparison()
+        given = {name: getattr(self, name) for name in ("number", "steps", "confidence", "task")}
+        changes: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
+        if self.task is not None or self.settings:
+            changes["options"] = dict(parse_setting(setting) for setting in self.settings)
+        if self.train:
+            changes["train"] = {**base.train, **train_settings(self.train)}
+        comparison = replace(base, experts=self.experts, **changes)
+        # Also lets modules in the present folder be imported, which then know their tasks.
+        find_task(comparison.task, self.settings)
+        if self.quick and self.experts is None:
+            file = self.out / "experts.hdf5"
+            collect_idle(comparison, file)
+            comparison = replace(comparison, experts=str(file))
+        return comparison
+
+
+def train_settings(settings: tuple[str, ...]) -> dict[str, Any]:
+    """Settings of PPO from `key=value`."""
+    changes = {}
+    for setting in settings:
+        key, _ = parse_setting(setting, "--train")
+        changes[key] = checked(PPO(), key, setting.partition("=")[2], key)
+    return changes
+
+
+def experiment(
+    action: tyro.conf.Positional[Literal["run"]],
+    name: Annotated[
+        Annotated[Coverage, tyro.conf.subcommand("coverage", prefix_name=False)]
+        | Annotated[Methods, tyro.conf.subcommand("methods", prefix_name=False)],
+        tyro.conf.arg(name=""),
+    ],
+) -> None:
+    """Run an experiment into a folder; the same command again goes on where it was stopped.
+
+    Args:
+        action: run.
+        name: coverage: does a confidence level mean what it says? methods: which one is best?
+    """
+    del action
+    name.run()

@@ -1,7 +1,7 @@
-"""`tacit infer` and `tacit evaluate`: learn a constraint, judge what was learned."""
+"""`tacit infer`: learn a constraint and a policy that keeps it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -10,81 +10,150 @@ import tacit.inference.infer as inference
 from tacit.command_line.data import read
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.command_line.tasks import find_task
-from tacit.constraints.belief import Reading
-from tacit.environments.tabular import check_tabular
-from tacit.evaluation.trajectory_calibration import calibration_error
-from tacit.inference.ca_icrl import Objective, Votes
-from tacit.inference.result import Result, load
+from tacit.command_line.training import method_settings, watched, with_settings
+from tacit.control.ppo import PPO
+from tacit.demonstrations.trajectories import Trajectories
+from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular_compiled import simulated
+from tacit.environments.task import SimulatedTask
+from tacit.errors import ArgumentError
+from tacit.inference.methods import METHODS, check_method, forward_preset
+from tacit.inference.result import Result
+from tacit.inference.simulated_result import SimulatedResult
 
 
 def infer(
     task: tyro.conf.Positional[str],
     experts: Path,
+    number: int | None = None,
     method: str = "ca-icrl",
     confidence: float = 0.8,
-    objective: Objective = "counts",
-    votes: Votes | None = None,
-    reading: Reading = "graded",
+    objective: Literal["counts", "evidence", "quantile"] | None = None,
+    votes: Literal["visits", "visits-fallible", "independent", "abstain"] | None = None,
+    reading: Literal["graded", "soft", "hard"] | None = None,
     seed: int = 0,
     out: Path | None = None,
+    sampled: bool = False,
+    threads: int | None = None,
     settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
+    learn: tuple[str, ...] = (),
+    train: tuple[str, ...] = (),
 ) -> None:
-    """Learn the rule that the experts obeyed, and the best policy that keeps it.
+    """Learn the rule that the experts obeyed, and a policy that keeps it.
 
     Args:
-        task: name of a task (Chain, GridWorld) or an .npz file with your own arrays.
+        task: name of a task (GridWorld, BlockedHalfCheetah ...), a Gymnasium id, or an .npz file
+            with your own arrays.
         experts: file or folder with the demonstrations.
-        method: ca-icrl.
-        confidence: how sure the constraint must be at least as tight as the truth.
-        objective: how the belief is learned.
-        votes: how an expert speaks for or against a state: visits or visits-fallible with counts,
-            independent or abstain with evidence and quantile.
-        reading: how the confidence reads a constraint off the belief.
-        seed: kept with the result.
-        out: folder to save the result in.
+        number: use so many of them, drawn at random by the seed; by default all.
+        method: ca-icrl, icrl, vicrl, bc2l, gacl or icl.
+        confidence: how sure the constraint must be at least as tight as the truth (ca-icrl).
+        objective: how the belief is learned (ca-icrl).
+        votes: how an expert speaks for or against a step (ca-icrl): visits or visits-fallible with
+            counts, independent or abstain with evidence and quantile.
+        reading: how the confidence reads a constraint off the belief (ca-icrl).
+        seed: of everything random.
+        out: folder to keep the result in, and the run: the same command continues it there.
+        sampled: let ca-icrl learn by sampling on a tabular task, as it does on all others.
+        threads: for the simulator; all cores by default.
         settings: options of the task, as in --set layout=rooms reward_scale=3.
+        learn: settings of the method, as in --learn learning_rate=1e-3 every=10.
+        train: settings of PPO, as in --train steps=2000000 multiplier.largest=10.
     """
-    chosen = check_tabular(find_task(task, settings))
+    check_method(method)
+    chosen = find_task(task, settings)
     demonstrations = read(experts)
-    with console.status("learning"):
-        result = inference.infer(
-            chosen,
-            demonstrations,
-            method=method,
-            confidence=confidence,
-            seed=seed,
-            objective=objective,
-            votes=votes,
-            reading=reading,
-        )
-    if out is not None:
-        result.save(out)
+    if number is not None:
+        demonstrations = demonstrations.subset(number, seed=seed)
+    given = {"objective": objective, "votes": votes, "reading": reading}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    asked = {"method": method, "confidence": confidence, "seed": seed, "folder": out, **options}
+    if isinstance(chosen, TabularTask) and method == "ca-icrl" and not sampled:
+        facts = learned_exactly(chosen, demonstrations, asked, train or learn)
+    else:
+        asked.update(method_settings(METHODS[method], learn), sampled=sampled, threads=threads)
+        forward = with_settings(forward_preset(method, as_simulator(chosen)), train)
+        facts = learned_by_sampling(chosen, demonstrations, forward, asked)
     show_facts(
         f"{method} on {chosen.name}, {len(demonstrations)} demonstrations",
-        {**performance(result), **({"saved in": str(out)} if out else {})},
+        {**facts, **({"saved in": str(out)} if out else {})},
     )
 
 
-def evaluate(
-    folder: tyro.conf.Positional[Path], episodes: int | None = None, seed: int = 51
-) -> None:
-    """Judge a saved result by the true rule.
+def learned_exactly(
+    task: TabularTask,
+    demonstrations: Trajectories,
+    asked: dict[str, Any],
+    beyond: tuple[str, ...],
+) -> dict[str, str]:
+    """Learn without sampling, then say how it went."""
+    if beyond:
+        raise ArgumentError(
+            f"CA-ICRL on {task.name} is computed without sampling: --train and --learn are for "
+            "--sampled, simulated tasks and the other methods"
+        )
+    with console.status("learning"):
+        result = inference.infer(task, demonstrations, **asked)
+    return performance(result)
 
-    Args:
-        folder: what `tacit infer --out` wrote.
-        episodes: roll out that many instead of computing exactly.
-        seed: of the episodes.
-    """
-    result = load(folder)
-    error = calibration_error(result, seed=seed)
-    show_facts(
-        f"{folder} on {result.task.name}",
-        {**performance(result, episodes, seed), "calibration error (ECE)": f"{error:.3f}"},
-    )
+
+def as_simulator(task: TabularTask | SimulatedTask) -> SimulatedTask:
+    """The task as one that is stepped."""
+    return simulated(task) if isinstance(task, TabularTask) else task
+
+
+def learned_by_sampling(
+    task: TabularTask | SimulatedTask,
+    demonstrations: Trajectories,
+    forward: PPO,
+    asked: dict[str, Any],
+) -> dict[str, str]:
+    """Learn with a progress bar, then say how it went."""
+    with watched(f"{asked['method']} on {task.name}", forward) as watch:
+        result = inference.infer(
+            task,
+            demonstrations,
+            progress=watch,
+            notice=lambda sentence: console.print(f"note: {sentence}", markup=False),
+            forward=forward,
+            **asked,
+        )
+    return sampled_performance(result)
+
+
+def sampled_performance(result: SimulatedResult) -> dict[str, str]:
+    """The numbers of a result that was learned by sampling, in words."""
+    metrics = result.metrics
+    with console.status("playing episodes"):
+        report = evaluation.evaluate(result)
+    facts = {}
+    if result.settings["method"] == "ca-icrl":
+        facts["confidence"] = f"{result.constraint.confidence:g}"
+    facts |= {
+        "violation of the true rule": percent(report.violation),
+        "reward per episode": str(report.reward),
+        "feasible reward": str(report.feasible_reward),
+    }
+    if report.training is not None:
+        facts |= {
+            "violation while training": percent(report.training.violation),
+            "feasible reward while training": str(report.training.feasible_reward),
+        }
+    if "cost" in metrics:
+        facts |= {
+            "learned cost of a step": f"{metrics['cost']:.3f}",
+            "that of the experts": f"{metrics['expert_cost']:.3f}",
+            "price of cost": f"{metrics['multiplier']:.1f}",
+        }
+    return facts | {
+        "loss of the constraint": f"{metrics['constraint_loss']:.3f}",
+        "steps": f"{int(metrics['steps']):,}",
+        "time": f"{metrics['minutes']:.1f} min",
+    }
 
 
 def performance(result: Result, episodes: int | None = None, seed: int = 51) -> dict[str, str]:
-    """The result's numbers in words."""
+    """The numbers of an exact result in words."""
     report = evaluation.evaluate(result, episodes=episodes, seed=seed)
     allowed = result.constraint.allowed_map()
     return {

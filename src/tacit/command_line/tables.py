@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -54,6 +55,8 @@ def progress_bar() -> Progress:
 
 def percent(share: float | Estimate) -> str:
     """A share as a percentage, with its interval where it has one."""
+    if np.isnan(float(share)):
+        return "unknown"
     if isinstance(share, Estimate):
         if share.low == share.high:
             return percent(share.value)

@@ -41,7 +41,11 @@ def parse_setting(setting: str, flag: str = "--set") -> tuple[str, Value]:
     """`key=value` with the value as true, false, none, a whole number, a number or text."""
     key, equals, text = setting.partition("=")
     if not equals or not key:
-        example = {"--set": "noise_std=0.1", "--train": "learning_rate=1e-4"}[flag]
+        example = {
+            "--set": "noise_std=0.1",
+            "--train": "learning_rate=1e-4",
+            "--learn": "learning_rate=1e-3",
+        }[flag]
         raise TaskError(f"{flag} takes key=value, as in {flag} {example}, not {setting!r}")
     return key, parse_value(text)
 

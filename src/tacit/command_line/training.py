@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -14,6 +14,7 @@ from tacit.command_line.tasks import parse_setting, parse_value
 from tacit.control.ppo import PPO
 from tacit.environments.registry import fits, nearest
 from tacit.errors import ArgumentError
+from tacit.inference.method import Method
 
 SECONDS_BETWEEN_LINES = 30
 
@@ -36,29 +37,38 @@ def with_settings(base: PPO, settings: tuple[str, ...]) -> PPO:
     return dataclasses.replace(base, **changes, multiplier=multiplier)
 
 
-def checked(record: Any, name: str, text: str, key: str) -> Any:
+def method_settings(method: type[Method], settings: tuple[str, ...]) -> dict[str, Any]:
+    """Settings of a method from `key=value`."""
+    changes = {}
+    for setting in settings:
+        key, _ = parse_setting(setting, "--learn")
+        changes[key] = checked(method, key, setting.partition("=")[2], key, "--learn")
+    return changes
+
+
+def checked(record: Any, name: str, text: str, key: str, flag: str = "--train") -> Any:
     """The value of a field from its text, or an error that names what would do."""
     fields = {field.name: field.name for field in dataclasses.fields(record)}
     if name not in fields or name == "multiplier":
         raise ArgumentError(
-            f"--train: there is no setting {key!r}; there are {', '.join(fields)}"
+            f"{flag}: there is no setting {key!r}; there are {', '.join(fields)}"
             f"{nearest(name.lower(), fields)}"
         )
-    kind = get_type_hints(type(record))[name]
+    kind = get_type_hints(record if isinstance(record, type) else type(record))[name]
     value = parse_value(text)
     if "," in text:
         value = tuple(parse_value(part) for part in text.split(",") if part)
     choices = getattr(kind, "__args__", ())
     if choices and all(isinstance(choice, str) for choice in choices):
         if value not in choices:
-            raise ArgumentError(f"--train: {key} is one of {', '.join(choices)}, not {text!r}")
+            raise ArgumentError(f"{flag}: {key} is one of {', '.join(choices)}, not {text!r}")
         return value
-    if value is not None and not isinstance(value, bool) and kind == tuple[int, ...]:
+    if value is not None and not isinstance(value, bool) and get_origin(kind) is tuple:
         value = value if isinstance(value, tuple) else (value,)
     allowed = value is None and type(None) in choices
     right = isinstance(value, bool) if kind is bool else fits(value, kind)
     if not allowed and not right:
-        raise ArgumentError(f"--train: {key} cannot be {text!r}")
+        raise ArgumentError(f"{flag}: {key} cannot be {text!r}")
     return value
 
 
@@ -130,9 +140,17 @@ class Speed:
 
 
 def summary(facts: dict[str, float]) -> str:
-    """Reward, violation and multiplier in words."""
+    """Reward, violation, multiplier, and cost and loss of a constraint that learns, in words."""
     words = []
     if "reward" in facts:
-        words = [f"reward {facts['reward']:.1f}", f"violation {100 * facts['violation']:.0f} %"]
+        words = [f"reward {facts['reward']:.1f}"]
+    if "violation" in facts:
+        words.append(f"violation {100 * facts['violation']:.0f} %")
     prices = [value for name, value in facts.items() if name.startswith("multiplier")]
-    return "  ".join([*words, f"multiplier {'/'.join(f'{price:.2f}' for price in prices)}"])
+    if "constraint_loss" in facts and "cost" in facts:
+        words.append(f"cost {facts['cost']:.3f}")
+    if prices:
+        words.append(f"multiplier {'/'.join(f'{price:.2f}' for price in prices)}")
+    if "constraint_loss" in facts:
+        words.append(f"constraint loss {facts['constraint_loss']:.3f}")
+    return "  ".join(words)

@@ -49,6 +49,8 @@ class Estimate:
 
     def __str__(self) -> str:
         """The value and its interval, to two digits of its width; an exact value alone."""
+        if np.isnan(self.value):
+            return "unknown"
         width = self.high - self.low
         decimals = 3
         if 0 < width < np.inf:

@@ -1,34 +1,95 @@
 """The paper's calibration experiment: is a trajectory's stated feasibility right?"""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
+from tacit.argument_checks import check_choice, check_count, check_seed
 from tacit.control.tabular_expert import roll_out
-from tacit.environments.tabular import TabularTask
-from tacit.errors import TaskError
+from tacit.environments.task import SimulatedTask
+from tacit.errors import ArgumentError, TaskError
 from tacit.evaluation.calibration import Subject, expected_calibration_error
+from tacit.evaluation.execution import SimulatedOutcome, simulated_task
+from tacit.evaluation.simulated_calibration import (
+    Aggregate,
+    aggregated,
+    shortage,
+    stated_and_true,
+)
 from tacit.inference.result import Result
 
 MOST_BATCHES = 200
 
 
 def calibration_error(
-    result: Result,
+    result: Result | SimulatedOutcome,
+    task: SimulatedTask | None = None,
     *,
     number: int = 250,
     confidence: float | None = None,
     subject: Subject = "prediction",
+    aggregate: Aggregate = "product",
+    behaviours: Sequence[Any] = (),
     seed: int = 51,
+    threads: int | None = None,
 ) -> float:
     """ECE of the constraint on `number` feasible and as many infeasible trajectories.
 
-    The probability of a trajectory is phi(tau) = prod_t phi(s_t, a_t) at the confidence, its label
-    the true rule's. The trajectories come from three behaviours in equal parts, so that both kinds
-    are of many sorts: the result's own policy, the same with every second action random, and
-    random actions (the paper does not say whose it simulates).
+    The stated probability of a trajectory is made from phi(s_t, a_t) of its T steps, its label is
+    the true rule's (which on simulated tasks looks at where a step leads). `aggregate` says how:
+
+    - "product", the paper's: phi(tau) = prod_t phi(s_t, a_t). Over long episodes it vanishes for
+      any soft belief (0.99 a step is 0.00004 over 1000), so that all trajectories are called
+      infeasible and the ECE is near 0.5 whatever was learned.
+    - "mean": the geometric mean, phi(tau) to the power of 1 / T; one step at 0 still makes 0.
+    - "worst": the smallest phi of any step, as one step is enough to break a rule.
+
+    The paper does not say whose trajectories it simulates. Ours come, as equally as both kinds
+    allow, from the result's own policy, the same with a share of its actions random (every second
+    one on tabular tasks; 20 % and 50 % on simulated ones), random actions, and `behaviours`. On
+    simulated tasks at most 60 batches of 64 episodes are played: fewer than 50 of a kind are an
+    error, fewer than `number` a warning, and then equally many of both are used.
+
+    Arguments:
+        result: from `tacit.infer` or `tacit.load`.
+        task: a simulated task in place of the result's own.
+        number: of trajectories of each kind.
+        confidence: to read the constraint at, by default its own.
+        subject: see `expected_calibration_error`.
+        aggregate: from steps to trajectories, see above.
+        behaviours: on simulated tasks, more policies (functions of a batch of observations, or
+            agents with `predict`), for example one trained without the rule.
+        seed: of everything random; on simulated tasks, the first of the episodes' seeds.
+        threads: for the simulator, None for all cores; it does not change the numbers.
     """
+    check_choice("aggregate", aggregate, ("product", "mean", "worst"))
+    number = check_count("number", number)
+    if isinstance(result, Result):
+        if task is not None or len(behaviours):
+            raise ArgumentError("`task` and `behaviours` are for results on simulated tasks only")
+        stated, feasible = tabular_stated(result, number, confidence, aggregate, seed)
+    else:
+        stated, feasible = stated_and_true(
+            result,
+            simulated_task(result, task),
+            number=number,
+            confidence=confidence,
+            aggregate=aggregate,
+            behaviours=behaviours,
+            seed=check_seed(seed),
+            threads=threads,
+        )
+    return expected_calibration_error(stated, feasible, subject=subject)
+
+
+def tabular_stated(
+    result: Result, number: int, confidence: float | None, aggregate: Aggregate, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Stated feasibility and true label of 2 n trajectories."""
     states, actions, feasible = labelled_episodes(result, number, np.random.default_rng(seed))
     steps = result.constraint.feasibility(states, actions, confidence)
-    return expected_calibration_error(steps.prod(axis=1), feasible, subject=subject)
+    return aggregated(steps, np.full(len(steps), steps.shape[1]), aggregate), feasible
 
 
 def labelled_episodes(
@@ -52,7 +113,7 @@ def labelled_episodes(
             have[label] += len(chosen)
         if min(have.values()) >= number:
             return assemble(kept, number)
-    raise TaskError(shortage(task, have, number))
+    raise TaskError(shortage(task.name, have, number))
 
 
 def assemble(
@@ -64,10 +125,3 @@ def assemble(
         for place in (0, 1)
     )
     return states, actions, np.arange(2 * number) < number
-
-
-def shortage(task: TabularTask, have: dict[bool, int], number: int) -> str:
-    """Which kind of trajectory could not be found."""
-    label = min(have, key=lambda kind: have[kind])
-    kind = "feasible" if label else "infeasible"
-    return f"only {have[label]} of {number} {kind} trajectories were found on {task.name}"

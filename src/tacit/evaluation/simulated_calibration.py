@@ -1,0 +1,170 @@
+"""Trajectories of both kinds on simulated tasks, with the feasibility that a constraint states."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from jaxtyping import Bool, Float
+
+from tacit.control.play import Act, Episodes, as_function, play
+from tacit.environments.task import SimulatedTask
+from tacit.errors import TaskError
+from tacit.evaluation.execution import SimulatedOutcome
+
+Aggregate = Literal["product", "mean", "worst"]
+
+WORLDS = 64
+MOST_BATCHES = 60
+# Fewer of a kind leave an ECE whose noise is as large as what it is to measure.
+FEWEST = 50
+RANDOM_SHARES = (0.2, 0.5, 1.0)
+
+
+def aggregated(
+    feasibility: Float[np.ndarray, "m T"], lengths: np.ndarray, aggregate: Aggregate
+) -> Float[np.ndarray, " m"]:
+    """The feasibility of each trajectory from that of its steps; see `calibration_error`."""
+    present = np.arange(feasibility.shape[1]) < lengths[:, None]
+    stated = np.where(present, np.asarray(feasibility, np.float64), 1.0)
+    if aggregate == "worst":
+        return stated.min(axis=1)
+    with np.errstate(divide="ignore"):
+        total = np.log(stated).sum(axis=1)
+    return np.exp(total / lengths if aggregate == "mean" else total)
+
+
+def stated_and_true(
+    result: SimulatedOutcome,
+    task: SimulatedTask,
+    *,
+    number: int,
+    confidence: float | None,
+    aggregate: Aggregate,
+    behaviours: Sequence[Any],
+    seed: int,
+    threads: int | None,
+) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+    """Stated feasibility and true label of `number` trajectories of each kind, where there are.
+
+    Behaviours take turns until both kinds suffice. After the first turn only those go on that have
+    shown a kind which is still short, if any has.
+    """
+    kinds = mixtures(result.policy, task, behaviours)
+    found = [{True: np.zeros(0), False: np.zeros(0)} for _ in kinds]
+    for turn, episodes in batches(task, kinds, found, number, seed, threads):
+        steps = result.constraint.feasibility(
+            episodes.observations[:, :-1], episodes.actions, confidence
+        )
+        stated = aggregated(steps, episodes.lengths, aggregate)
+        for label in (True, False):
+            more = stated[episodes.violated != label]
+            found[turn][label] = np.concatenate([found[turn][label], more])
+    enough = balanced_number(task, found, number)
+    parts = [evenly([own[label] for own in found], enough) for label in (True, False)]
+    return np.concatenate(parts), np.arange(2 * enough) < enough
+
+
+def batches(
+    task: SimulatedTask,
+    kinds: Sequence[tuple[Act, float]],
+    found: list[dict[bool, np.ndarray]],
+    number: int,
+    seed: int,
+    threads: int | None,
+) -> Iterator[tuple[int, Episodes]]:
+    """(which behaviour, 64 episodes of it) until `found` suffices or 60 batches were played."""
+    batch = 0
+    with closing(task.worlds(WORLDS, threads=threads)) as worlds:
+        while batch < MOST_BATCHES:
+            have = totals(found)
+            short = [label for label in (True, False) if have[label] < number]
+            if not short:
+                return
+            useful = [
+                turn for turn, own in enumerate(found) if any(len(own[label]) for label in short)
+            ]
+            turns = useful if batch and useful else list(range(len(kinds)))
+            for turn in turns[: MOST_BATCHES - batch]:
+                act, share = kinds[turn]
+                generator = np.random.default_rng([seed, batch])
+                noisy = mixed(act, share, task.action_space, generator)
+                yield turn, play(worlds, noisy, seed=seed + WORLDS * batch)
+                batch += 1
+
+
+def mixtures(
+    policy: Any, task: SimulatedTask, behaviours: Sequence[Any]
+) -> tuple[tuple[Act, float], ...]:
+    """The behaviours as (policy, share of its actions that are random)."""
+    own = as_function(policy)
+    given = [(as_function(behaviour), 0.0) for behaviour in behaviours]
+    return ((own, 0.0), *((own, share) for share in RANDOM_SHARES), *given)
+
+
+def mixed(act: Act, share: float, space: gymnasium.Space, generator: np.random.Generator) -> Act:
+    """A policy that replaces a share of its actions by random ones from the whole space."""
+    if share == 0:
+        return act
+
+    def choose(observations: np.ndarray) -> np.ndarray:
+        drawn = random_actions(space, len(observations), generator)
+        replaced = generator.random(len(observations)) < share
+        kept = np.asarray(act(observations)).reshape(drawn.shape)
+        return np.where(replaced.reshape(-1, *(1,) * (drawn.ndim - 1)), drawn, kept)
+
+    return choose
+
+
+def random_actions(
+    space: gymnasium.Space, number: int, generator: np.random.Generator
+) -> np.ndarray:
+    """Uniform in the space; within -1 and 1 where a box has no bounds."""
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return generator.integers(space.n, size=number)
+    assert isinstance(space, gymnasium.spaces.Box)
+    bounded = np.isfinite(space.low) & np.isfinite(space.high)
+    low, high = np.where(bounded, space.low, -1), np.where(bounded, space.high, 1)
+    return generator.uniform(low, high, (number, *space.shape)).astype(space.dtype)
+
+
+def totals(found: list[dict[bool, np.ndarray]]) -> dict[bool, int]:
+    """How many of each kind all behaviours have shown."""
+    return {label: sum(len(own[label]) for own in found) for label in (True, False)}
+
+
+def balanced_number(task: SimulatedTask, found: list[dict[bool, np.ndarray]], number: int) -> int:
+    """How many of each kind to use: a warning if fewer than wanted, an error if far too few."""
+    have = totals(found)
+    if min(have.values()) >= number:
+        return number
+    label = min(have, key=lambda kind: have[kind])
+    what = "follow the rule" if label else "break the rule"
+    told = (
+        f"{shortage(task.name, have, number)} in {MOST_BATCHES} batches of {WORLDS}; "
+        f"give `behaviours`: a list of policies that {what} more often"
+    )
+    if have[label] < min(FEWEST, number):
+        raise TaskError(told)
+    warnings.warn(f"{told}. The ECE is of {have[label]} of each kind.", stacklevel=4)
+    return have[label]
+
+
+def shortage(name: str, have: dict[bool, int], number: int) -> str:
+    """Which kind of trajectory could not be found."""
+    label = min(have, key=lambda kind: have[kind])
+    kind = "feasible" if label else "infeasible"
+    return f"only {have[label]} of {number} {kind} trajectories were found on {name}"
+
+
+def evenly(parts: Sequence[np.ndarray], number: int) -> np.ndarray:
+    """`number` values, as equally from all parts as their sizes allow, the first of each."""
+    chosen: list[np.ndarray] = []
+    left = number
+    for place, part in enumerate(sorted(parts, key=len)):
+        share = min(len(part), -(-left // (len(parts) - place)))
+        chosen.append(part[:share])
+        left -= share
+    return np.concatenate(chosen)

@@ -1,0 +1,159 @@
+"""`tacit infer` by sampling: settings from the command line, continuing, and words for errors."""
+
+import json
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import tacit
+from tacit.command_line import main
+from tacit.command_line.training import method_settings, summary
+from tacit.errors import ArgumentError
+from tacit.inference.ca_icrl import CAICRL
+from tacit.inference.icrl import ICRL
+from tacit.inference.vicrl import VICRL
+
+TRAIN = ("steps=256", "worlds=4", "rollout=16", "minibatch=32", "epochs=1", "hidden=8")
+LEARN = ("minibatch=16", "passes=2", "rows=32", "rounds=3", "hidden=8", "learning_rate=1e-2")
+TASK = ("--set", "horizon=12")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hasty_compiler():
+    """Compiling is most of the time here."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture(scope="module")
+def experts(tmp_path_factory):
+    random = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("data") / "experts.npz"
+    tacit.Trajectories(
+        observations=random.normal(0, 0.01, (10, 13, 4)).astype(np.float32),
+        actions=random.uniform(-1, 1, (10, 12, 1)).astype(np.float32),
+        rewards=np.ones((10, 12), np.float32),
+        lengths=np.full(10, 12),
+    ).to_npz(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(experts, tmp_path_factory):
+    """The command, and the folder that it wrote."""
+    folder = tmp_path_factory.mktemp("infer") / "run"
+    command = ["infer", "BiasedPendulum", "--experts", str(experts), "--method", "bc2l"]
+    command += ["--out", str(folder), *TASK, "--learn", *LEARN, "--train", *TRAIN]
+    main(command)
+    return command, folder
+
+
+def words(text):
+    """What was printed, with single spaces and without the lines of tables."""
+    return re.sub(r"[\s│┃]+", " ", text)
+
+
+def test_the_command_saves_what_the_library_infers(run, experts):
+    _, folder = run
+    saved = tacit.load(folder)
+    assert saved.settings["method"] == "bc2l"
+    assert saved.settings["settings"]["learning_rate"] == 1e-2
+    assert saved.settings["settings"]["hidden"] == [8]
+    assert saved.settings["ppo"]["rollout"] == 16
+    assert saved.task.horizon == 12
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [line["steps"] for line in lines] == [64, 128, 192, 256]
+
+
+def test_the_same_command_again_says_so_and_shows_the_result(run, capsys):
+    command, folder = run
+    before = (folder / "metrics.jsonl").read_bytes()
+    main(command)
+    text = words(capsys.readouterr().out)
+    assert f"note: {folder}: the run in this folder is complete" in text
+    assert "bc2l on BiasedPendulum, 10 demonstrations" in text
+    for name in ("violation of the true rule", "reward per episode", "feasible reward"):
+        assert name in text
+    assert "steps 256" in text
+    assert f"saved in {folder}" in text
+    assert (folder / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_run_is_not_continued_with_other_settings(run, capsys):
+    command, _ = run
+    with pytest.raises(SystemExit) as stop:
+        main([*command, "--seed", "4"])
+    assert stop.value.code == 2
+    assert "seed: 0 there, 4 here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--method", "icrll"], "did you mean icrl"),
+        (["--learn", "minibach=3"], "--learn: there is no setting 'minibach'"),
+        (["--learn", "minibach=3"], "did you mean minibatch"),
+        (["--learn", "minibatch=few"], "--learn: minibatch cannot be 'few'"),
+        (["--learn", "minibatch"], "--learn takes key=value"),
+        (["--learn", "encoder=fancy"], "encoder is one of transformer, bidaf, attention"),
+        (["--learn", "passes=0"], "passes"),
+        (["--train", "epoch=3"], "--train: there is no setting 'epoch'"),
+        (["--method", "icrl", "--learn", "width=3"], "--learn: there is no setting 'width'"),
+        (["--method", "icrl", "--reading", "soft"], "icrl has no setting 'reading'"),
+        (["--objective", "counts", "--votes", "abstain"], "does not go with votes"),
+        (["--confidence", "1"], "between 0 and 1"),
+    ],
+)
+def test_what_cannot_work_is_said_in_one_line(experts, capsys, arguments, named):
+    with pytest.raises(SystemExit) as stop:
+        main(["infer", "BiasedPendulum", "--experts", str(experts), *TASK, *arguments])
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert named in error
+    assert "Traceback" not in error
+
+
+def test_demonstrations_of_another_task_are_an_error(experts, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["infer", "BlockedSwimmer", "--experts", str(experts), "--method", "icrl"])
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert "are these demonstrations of another task?" in error
+
+
+@pytest.mark.parametrize("flag", [("--learn", "passes=3"), ("--train", "epochs=3")])
+def test_what_is_computed_without_sampling_takes_no_settings_of_it(tmp_path, capsys, flag):
+    path = tmp_path / "walks.npz"
+    tacit.Trajectories.from_arrays([[5, 5, 5]], [[1, 1]], [[0.0, 0.0]]).to_npz(path)
+    small = ("--set", "length=11", "limit=-2", "horizon=10")
+    with pytest.raises(SystemExit) as stop:
+        main(["infer", "Chain", "--experts", str(path), *small, *flag])
+    assert stop.value.code == 2
+    assert "computed without sampling" in capsys.readouterr().err
+
+
+def test_settings_of_a_method_are_read_by_the_kind_of_their_field():
+    assert method_settings(ICRL, ("hidden=32,16", "regulariser=0.1")) == {
+        "hidden": (32, 16),
+        "regulariser": 0.1,
+    }
+    assert method_settings(ICRL, ("hidden=32",)) == {"hidden": (32,)}
+    assert method_settings(VICRL, ("prior=0.5,0.5",)) == {"prior": (0.5, 0.5)}
+    chosen = method_settings(CAICRL, ("granularity=trajectory", "objective=quantile"))
+    assert chosen == {"granularity": "trajectory", "objective": "quantile"}
+    with pytest.raises(ArgumentError, match="objective is one of"):
+        method_settings(CAICRL, ("objective=best",))
+
+
+def test_progress_tells_of_the_learned_cost_and_the_loss():
+    facts = {"cost": 0.25, "multiplier": 2.0, "constraint_loss": 1.5}
+    assert summary(facts) == "cost 0.250  multiplier 2.00  constraint loss 1.500"

@@ -1,0 +1,192 @@
+"""The execution phase on simulated tasks, against exact numbers where there are any."""
+
+import importlib
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.command_line import main
+from tacit.control.actor import Actor
+from tacit.control.play import play
+from tacit.environments.lab_tasks import chain
+from tacit.environments.tabular_compiled import simulated
+from tacit.errors import ArgumentError
+from tacit.evaluation import simulated_calibration
+from tacit.evaluation.evaluate import evaluate, summary
+from tacit.evaluation.execution import execute
+from tacit.evaluation.violation import exact_performance
+
+CHAIN = chain(length=11, limit=-2, horizon=8, reward_scale=3)
+TASK = simulated(CHAIN)
+LIMIT_PLACE = 3
+PENDULUM = tacit.make("BiasedPendulum", horizon=15)
+
+
+class TrueRule:
+    """Feasible is what the task's costs allow."""
+
+    confidence = 0.8
+
+    def feasibility(self, observations, actions, confidence=None):
+        places = observations[..., :-1].argmax(axis=-1)
+        return (CHAIN.costs[places, actions[..., 0].astype(int)] <= 0).astype(float)
+
+
+def lower(observations):
+    return np.zeros(len(observations), int)
+
+
+def upper(observations):
+    return np.full(len(observations), CHAIN.number_of_actions - 1)
+
+
+def result_of(policy, task=TASK, training=()):
+    rows = np.asarray(training, float).reshape(-1, 4)
+    return SimpleNamespace(constraint=TrueRule(), policy=policy, training=rows, task=task)
+
+
+def tilt(observations):
+    return observations[:, :1] * 3
+
+
+def actor(observed, actions, discrete=False):
+    weights = (np.zeros((observed, actions), np.float32),)
+    std = None if discrete else np.ones(actions)
+    bound = None if discrete else np.full(actions, 3.0)
+    low = None if bound is None else -bound
+    return Actor(weights, (np.zeros(actions, np.float32),), None, None, std, low, bound)
+
+
+def hover(observations):
+    """Stay near the limit, so that slips break the rule now and then."""
+    inside = observations[:, :-1].argmax(axis=1) > LIMIT_PLACE
+    return np.where(inside, lower(observations), upper(observations))
+
+
+def test_intervals_contain_the_exact_numbers_as_often_as_they_say():
+    places = np.eye(CHAIN.number_of_states, CHAIN.number_of_states + 1)
+    always = np.zeros((CHAIN.horizon, CHAIN.number_of_states, CHAIN.number_of_actions))
+    always[:, np.arange(CHAIN.number_of_states), hover(places)] = 1
+    exact = exact_performance(CHAIN, always)
+    assert 0.1 < exact.violation < 0.9
+    blocks = execute(TASK, hover, episodes=40 * 60, seed=0).reshape(40, 60, 4)
+    reports = [summary(rows) for rows in blocks]
+    for name in ("violation", "reward", "feasible_reward"):
+        wanted = getattr(exact, name)
+        found = [getattr(report, name) for report in reports]
+        assert sum(one.low <= wanted <= one.high for one in found) >= 34, name
+
+
+def test_episode_i_is_the_one_of_seed_plus_i():
+    rows = execute(PENDULUM, tilt, episodes=70, seed=51)
+    assert rows.shape == (70, 4)
+    for start in (0, 49, 50, 69):
+        worlds = PENDULUM.worlds(1)
+        alone = play(worlds, tilt, seed=51 + start)
+        worlds.close()
+        np.testing.assert_allclose(rows[start, 0], alone.rewards.sum(), rtol=1e-12)
+        assert rows[start, 2:].tolist() == [alone.violated[0], alone.lengths[0]]
+    np.testing.assert_array_equal(execute(PENDULUM, tilt, episodes=20, seed=81), rows[30:50])
+
+
+def test_threads_do_not_matter_and_seeds_do():
+    result = result_of(tilt, PENDULUM)
+    one = evaluate(result, episodes=12, threads=1)
+    assert evaluate(result, episodes=12, threads=3) == one
+    assert evaluate(result, episodes=12, seed=900) != one
+
+
+def test_a_hundred_episodes_by_default():
+    assert evaluate(result_of(upper)).episodes == 100
+
+
+def test_the_end_of_training_comes_along():
+    rows = [[4, 0, 1, 8], [2, 2, 0, 8], [3, 3, 0, 7], [1, 0, 1, 8]]
+    report = evaluate(result_of(upper, training=rows), episodes=50)
+    assert report.training is not None
+    assert report.training.episodes == 4
+    assert report.training.violation.value == 0.5
+    assert report.training.reward.value == 2.5
+    assert report.training.feasible_reward.value == 1.25
+    assert report.training.reward.low < 2.5 < report.training.reward.high
+
+
+def test_feasible_reward_counts_violating_episodes_as_nothing():
+    rows = execute(TASK, lower, episodes=60, seed=0)
+    broken = rows[:, 2] > 0
+    assert broken.any()
+    assert (rows[broken, 1] == 0).all()
+    np.testing.assert_array_equal(rows[~broken, 1], rows[~broken, 0])
+
+
+def test_a_result_without_a_task_needs_one():
+    with pytest.raises(ArgumentError, match="give the task"):
+        evaluate(result_of(upper, None))
+    assert evaluate(result_of(upper, None), TASK, episodes=50).episodes == 50
+
+
+@pytest.mark.parametrize(
+    ("policy", "own", "given", "message"),
+    [
+        (actor(7, 1), None, PENDULUM, "takes 7 observed numbers .* BiasedPendulum shows"),
+        (actor(4, 3), None, PENDULUM, "gives 3 continuous actions"),
+        (actor(12, 5, discrete=True), None, TASK, "gives 1 of 5 actions"),
+        (upper, TASK, PENDULUM, "takes 12 observed numbers"),
+        (upper, TASK, "Chain", "cannot be judged on a str"),
+    ],
+)
+def test_a_task_that_does_not_fit_is_an_error(policy, own, given, message):
+    with pytest.raises(ArgumentError, match=message):
+        evaluate(result_of(policy, own), given)
+
+
+@pytest.mark.parametrize(("episodes", "message"), [(1, "at least 2"), (2.5, "whole number")])
+def test_episodes_are_enough_whole_ones(episodes, message):
+    with pytest.raises(ArgumentError, match=message):
+        evaluate(result_of(upper), episodes=episodes)
+
+
+@pytest.fixture
+def printed(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(result, *arguments):
+        # The package's own name `evaluate` is the command, not its module.
+        module = importlib.import_module("tacit.command_line.evaluate")
+        monkeypatch.setattr(module, "load", lambda folder: result)
+        main(["evaluate", "some-folder", *arguments])
+        return re.sub(r"[\s│┃]+", " ", capsys.readouterr().out)
+
+    return run
+
+
+def test_the_command_shows_both_phases(printed):
+    result = result_of(upper, training=[[4, 0, 1, 8], [2, 2, 0, 8]])
+    text = printed(result, "--episodes", "50")
+    report = evaluate(result, episodes=50)
+    assert "training (last 2 episodes) execution (seeds 51 to 100)" in text
+    assert "confidence 0.8" in text
+    assert f"reward per episode {report.training.reward} {report.reward} " in text
+    assert "calibration error (ECE) 0.000" in text
+
+
+def test_the_command_can_leave_calibration_out_and_says_what_is_unknown(printed):
+    text = printed(result_of(upper), "--episodes", "50", "--no-calibration")
+    assert "calibration" not in text
+    assert "reward per episode unknown" in text
+
+
+def test_the_command_keeps_its_numbers_when_nothing_violates(printed, monkeypatch):
+    monkeypatch.setattr(simulated_calibration, "MOST_BATCHES", 4)
+    free = tacit.make("BiasedPendulum", horizon=5, limit=-9.0)
+    result = result_of(tilt, free)
+    result.constraint = SimpleNamespace(
+        confidence=0.8, feasibility=lambda observations, *_: np.ones(observations.shape[:-1])
+    )
+    text = printed(result, "--episodes", "4")
+    assert "calibration error (ECE) unknown" in text
+    assert "only 0 of 250 infeasible trajectories" in text
+    assert "reward per episode" in text
