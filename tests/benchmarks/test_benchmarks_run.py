@@ -12,6 +12,8 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
     [
         (("worlds.py",), ("Environment step", "BlockedHalfCheetah", "Rollout")),
         (("training.py", "--no-peers"), ("shipped settings", "BlockedHalfCheetah")),
+        (("inference.py",), ("plain PPO-Lagrange", "icrl")),
+        (("expert_sets.py",), ("Update of the constraint", "GiB", "alpha - 1", "phi*")),
     ],
     ids=lambda given: given[0],
 )

@@ -18,7 +18,7 @@ from tacit.experiments.coverage import (
     possible_rules,
     run_coverage,
 )
-from tacit.inference.ca_icrl import CAICRL
+from tacit.inference.tabular_ca_icrl import TabularCAICRL
 from tacit.sufficiency.decision import best_reward
 
 HEADER = (
@@ -26,7 +26,7 @@ HEADER = (
     "violation_high,reward,joint_coverage,pointwise_coverage,distance_to_oracle"
 )
 SETTINGS = CoverageSettings(confidences=(0.5, 0.9), experts=(3, 8), datasets=4, candidates=3)
-FEW_METHODS = [CAICRL(), CAICRL(reading="hard")]
+FEW_METHODS = [TabularCAICRL(), TabularCAICRL(reading="hard")]
 TASKS = [
     chain(length=11, limit=-2, horizon=10, reward_scale=10),
     grid_world(("...", "SxG", "..."), horizon=8),
@@ -193,7 +193,7 @@ def test_all_methods_have_their_rows(tmp_path):
 
 def test_there_are_eighteen_methods_and_the_default_is_one():
     assert len(set(methods())) == len(methods()) == 18
-    assert CAICRL() in methods()
+    assert TabularCAICRL() in methods()
 
 
 def test_lab_tasks_have_names_of_their_own():

@@ -20,8 +20,8 @@ from tacit.environments.tabular import TabularTask
 from tacit.errors import StorageError
 from tacit.evaluation.coverage import reachable_queries, unconstrained_visits
 from tacit.experiments.coverage_cell import Cell, measure
-from tacit.inference.ca_icrl import CAICRL
 from tacit.inference.exact_posterior import RuleFamily, limit_rules, plan_for_rules, subset_rules
+from tacit.inference.tabular_ca_icrl import TabularCAICRL
 from tacit.reports.coverage_panels import coverage_panels
 from tacit.runs import versions
 from tacit.runs.atomic_write import atomic_write
@@ -81,7 +81,7 @@ def lab_tasks() -> list[TabularTask]:
     ]
 
 
-def methods() -> list[CAICRL]:
+def methods() -> list[TabularCAICRL]:
     """Every combination of objective, votes and reading that makes sense."""
     learners = [("counts", votes) for votes in ("visits", "visits-fallible")]
     learners += [
@@ -90,7 +90,7 @@ def methods() -> list[CAICRL]:
         for votes in ("independent", "abstain")
     ]
     return [
-        CAICRL(objective=objective, votes=votes, reading=reading)  # pyright: ignore[reportArgumentType]
+        TabularCAICRL(objective=objective, votes=votes, reading=reading)  # pyright: ignore[reportArgumentType]
         for objective, votes in learners
         for reading in ("graded", "hard", "soft")
     ]

@@ -17,7 +17,6 @@ from tacit.environments.tabular import TabularTask
 from tacit.evaluation.coverage import distance_to_oracle, joint_coverage, pointwise_coverage
 from tacit.evaluation.intervals import mean_intervals
 from tacit.evaluation.violation import performance_of
-from tacit.inference.ca_icrl import CAICRL
 from tacit.inference.exact_posterior import (
     ExactPosterior,
     RuleExperts,
@@ -25,6 +24,7 @@ from tacit.inference.exact_posterior import (
     posteriors,
 )
 from tacit.inference.many_data_sets import Beliefs, VisitCounts, learn_beliefs, plan_policies
+from tacit.inference.tabular_ca_icrl import TabularCAICRL
 from tacit.precision import in_double_precision
 
 
@@ -40,7 +40,7 @@ class Cell:
 
 
 def measure(
-    cell: Cell, data_sets: list[Trajectories], methods: list[CAICRL]
+    cell: Cell, data_sets: list[Trajectories], methods: list[TabularCAICRL]
 ) -> list[dict[str, Any]]:
     """Rows of the table for every method and confidence."""
     visits = [visits_of(cell.task, data) for data in data_sets]
@@ -51,7 +51,7 @@ def measure(
         np.stack([steps.any(axis=0) for steps in visits]),
         np.full(len(data_sets), counts.number),
     )
-    learned: dict[CAICRL, Beliefs] = {}
+    learned: dict[TabularCAICRL, Beliefs] = {}
     rows = []
     for method in methods:
         learner = replace(method, reading="graded")
@@ -62,7 +62,7 @@ def measure(
 
 
 def rows_of(
-    cell: Cell, counts: VisitCounts, oracle: ExactPosterior, method: CAICRL, beliefs: Beliefs
+    cell: Cell, counts: VisitCounts, oracle: ExactPosterior, method: TabularCAICRL, beliefs: Beliefs
 ) -> list[dict[str, Any]]:
     """The rows of one method, one per confidence."""
     violation, reward = performances(cell.task, counts, beliefs, cell.confidences, method.reading)

@@ -11,10 +11,10 @@ from tacit.environments.tabular import TabularTask
 from tacit.evaluation.coverage import joint_coverage, pointwise_coverage, reachable_queries
 from tacit.evaluation.intervals import Estimate, mean_intervals
 from tacit.experiments.coverage_cell import allowed_sets, performances
-from tacit.inference.ca_icrl import CAICRL
 from tacit.inference.infer import infer
 from tacit.inference.many_data_sets import VisitCounts, learn_beliefs
 from tacit.inference.result import Result
+from tacit.inference.tabular_ca_icrl import TabularCAICRL
 from tacit.sufficiency.decision import Answer, sufficient
 
 CONFIDENCES = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
@@ -87,7 +87,7 @@ def confidence_rows(task: TabularTask, expert: Expert, seed: int) -> list[Row]:
     """Violation, reward and coverage at every confidence, over many data sets."""
     seeds = np.random.SeedSequence(seed).generate_state(DATA_SETS, np.uint64)
     counts = VisitCounts.of(task, [collect(expert, NUMBER, seed=int(own)) for own in seeds])
-    beliefs = learn_beliefs(task, counts, CONFIDENCES, CAICRL())
+    beliefs = learn_beliefs(task, counts, CONFIDENCES, TabularCAICRL())
     violation, reward = performances(task, counts, beliefs, CONFIDENCES, "graded")
     allowed = allowed_sets(beliefs, CONFIDENCES)
     truth = (task.allowed, reachable_queries(task))

@@ -1,0 +1,279 @@
+"""One cell of the comparison of methods: learn, play, write down. Also as a process of its own."""
+
+import dataclasses
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.control.actor import Actor
+from tacit.control.learner import Rollout
+from tacit.control.ppo import PPO
+from tacit.control.presets import preset
+from tacit.control.simulated_expert import checkpoint_every, described
+from tacit.control.trainer import Trainer
+from tacit.demonstrations.trajectories import Trajectories
+from tacit.environments.registry import make
+from tacit.environments.task import SimulatedTask
+from tacit.errors import ArgumentError, TacitError, TaskError
+from tacit.evaluation.evaluate import EXECUTED_EPISODES
+from tacit.evaluation.execution import execute
+from tacit.experiments.coverage import read_json, write_json
+from tacit.inference.infer import infer
+from tacit.inference.methods import METHODS, forward_preset
+from tacit.runs import versions
+from tacit.runs.continued import Told, run_to_the_end
+from tacit.runs.settings_file import read_settings
+
+NONE = "none"
+NAMES: tuple[str, ...] = (NONE, "ca-icrl", *(name for name in METHODS if name != "ca-icrl"))
+SETTINGS = "settings.json"
+FIRST_EXECUTED = 51
+STOPPED = 130
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What all cells of a comparison share.
+
+    Fields:
+        task: name of a simulated task.
+        options: of the task.
+        experts: file of demonstrations; `{seed}` in it stands for the seed of the cell.
+        number: demonstrations drawn from it, others for each seed.
+        steps: environment steps of each cell.
+        confidence: for those methods that heed it.
+        train: settings of PPO in place of the task's, the same for all methods.
+    """
+
+    task: str = "BlockedHalfCheetah"
+    options: Mapping[str, Any] = field(
+        default_factory=lambda: {"variant": "benchmark", "noise_std": 0}
+    )
+    experts: str | None = None
+    number: int = 50
+    steps: int = 800_000
+    confidence: float = 0.7
+    train: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def quick(cls) -> "Comparison":
+        """Only to see that everything runs; the numbers mean nothing."""
+        small = {"worlds": 8, "rollout": 64, "minibatch": 128, "epochs": 1}
+        return cls("BiasedPendulum", {}, number=5, steps=1024, train=small)
+
+    def make_task(self) -> SimulatedTask:
+        """The task, if methods can be compared on it."""
+        task = make(self.task, **self.options)
+        if not isinstance(task, SimulatedTask):
+            raise TaskError(f"{task.name} is tabular; methods are compared on simulated tasks")
+        if not task.constraints:
+            raise TaskError(
+                f"nobody knows the rule of {task.name} (cost='unknown'), so that methods cannot be "
+                "compared by it"
+            )
+        return task
+
+    def forward(self, method: str, task: SimulatedTask) -> PPO:
+        """Settings of PPO for a method."""
+        base = preset(task) if method == NONE else forward_preset(method, task)
+        return dataclasses.replace(base, **self.train, steps=self.steps)
+
+    def experts_file(self, seed: int) -> Path:
+        """Where the demonstrations for a seed are."""
+        if self.experts is None:
+            raise ArgumentError("there must be demonstrations to learn from (experts)")
+        return Path(self.experts.replace("{seed}", str(seed)))
+
+    def demonstrations(self, seed: int) -> Trajectories:
+        """What the methods learn from with this seed."""
+        file = self.experts_file(seed)
+        readers = {".npz": Trajectories.from_npz, ".csv": Trajectories.from_csv}
+        experts = readers.get(file.suffix, Trajectories.load)(file)
+        if len(experts) < self.number:
+            raise ArgumentError(
+                f"{file} has {len(experts)} demonstrations, fewer than the {self.number} asked for"
+            )
+        return experts.subset(self.number, seed=seed)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What came of one cell.
+
+    Fields:
+        method: its name.
+        seed: of everything random, the choice of demonstrations included.
+        steps: environment steps.
+        minutes: that learning took.
+        training: [m, 4] the last 100 episodes of training: reward, feasible reward (0 if violated),
+            violated, length.
+        execution: [100, 4] the same of fresh episodes without exploration.
+        settings: all that decided its numbers.
+        versions: of what it was made with.
+    """
+
+    method: str
+    seed: int
+    steps: int
+    minutes: float
+    training: list[list[float]]
+    execution: list[list[float]]
+    settings: dict[str, Any]
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What learning leaves to be written down."""
+
+    policy: Actor
+    training: np.ndarray
+    steps: int
+    minutes: float
+    settings: dict[str, Any]
+
+
+def cell_folder(out: Path, method: str, seed: int) -> Path:
+    """Where a cell's run is kept; its record lies beside it, see `cell_file`."""
+    return out / "cells" / f"{method}-{seed}"
+
+
+def cell_file(out: Path, method: str, seed: int) -> Path:
+    """The record of a cell, which is there once it is finished."""
+    return out / "cells" / f"{method}-{seed}.json"
+
+
+def run_cell(
+    out: Path,
+    comparison: Comparison,
+    method: str,
+    seed: int,
+    *,
+    threads: int | None = None,
+    progress: Told | None = None,
+) -> None:
+    """Learn (or go on) in the cell's folder, execute, and write the record."""
+    task = comparison.make_task()
+    learn = learn_nothing if method == NONE else learn_constraint
+    folder = cell_folder(out, method, seed)
+    learnt = learn(task, comparison, method, seed, folder, threads, progress)
+    execution = execute(
+        task,
+        learnt.policy,
+        episodes=EXECUTED_EPISODES,
+        seed=FIRST_EXECUTED,
+        threads=threads,
+    )
+    record = Record(
+        method=method,
+        seed=seed,
+        steps=learnt.steps,
+        minutes=learnt.minutes,
+        training=learnt.training.tolist(),
+        execution=execution.tolist(),
+        settings=learnt.settings,
+        versions=versions.installed(),
+    )
+    write_json(cell_file(out, method, seed), asdict(record))
+
+
+def read_record(out: Path, method: str, seed: int) -> Record:
+    """What `run_cell` wrote."""
+    return Record(**read_json(cell_file(out, method, seed)))
+
+
+def learn_constraint(
+    task: SimulatedTask,
+    comparison: Comparison,
+    method: str,
+    seed: int,
+    folder: Path,
+    threads: int | None,
+    progress: Told | None,
+) -> Learnt:
+    """Inference by one of the methods."""
+    result = infer(
+        task,
+        comparison.demonstrations(seed),
+        method=method,
+        confidence=comparison.confidence,
+        seed=seed,
+        forward=comparison.forward(method, task),
+        folder=folder,
+        threads=threads,
+        progress=progress,
+    )
+    settings = {key: value for key, value in result.settings.items() if key != "versions"}
+    facts = result.metrics
+    return Learnt(
+        result.policy, result.training, int(facts["steps"]), float(facts["minutes"]), settings
+    )
+
+
+def learn_nothing(
+    task: SimulatedTask,
+    comparison: Comparison,
+    method: str,
+    seed: int,
+    folder: Path,
+    threads: int | None,
+    progress: Told | None,
+) -> Learnt:
+    """PPO that knows of no cost."""
+    forward = comparison.forward(method, task)
+    trainer = Trainer(task, forward, seed=seed, cost=no_costs, constraints=0, threads=threads)
+    settings = {**described(trainer), "method": method}
+    try:
+        run_to_the_end(
+            trainer,
+            folder,
+            settings,
+            label="unconstrained",
+            every=checkpoint_every(trainer),
+            progress=progress,
+        )
+        episodes = trainer.ledger.ended.copy()
+        return Learnt(trainer.actor, episodes, trainer.steps, trainer.seconds / 60, settings)
+    finally:
+        trainer.close()
+
+
+def no_costs(rollout: Rollout) -> np.ndarray:
+    """[T, n, 0]: no constraint, hence no price that would shrink the reward's share either."""
+    return np.zeros((*rollout.rewards.shape, 0), np.float32)
+
+
+def end_with_parent() -> None:
+    """Leave as soon as the process that started this one is gone, however it went."""
+
+    def wait() -> None:
+        # Not through sys.stdin, whose lock this thread would still hold at the end.
+        os.read(sys.stdin.fileno(), 1)
+        os._exit(STOPPED)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def main(arguments: list[str]) -> int:
+    """A worker: one cell of the comparison whose settings are in the folder."""
+    out, method, seed, threads = Path(arguments[0]), *arguments[1:]
+    end_with_parent()
+    try:
+        comparison = Comparison(**read_settings(out / SETTINGS)["settings"])
+        run_cell(out, comparison, method, int(seed), threads=int(threads) or None)
+    except TacitError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except KeyboardInterrupt:
+        return STOPPED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
