@@ -9,6 +9,7 @@ import pytest
 
 import tacit
 from tacit.command_line import main
+from tacit.command_line.tables import console
 from tacit.command_line.training import method_settings, summary
 from tacit.errors import ArgumentError
 from tacit.inference.ca_icrl import CAICRL
@@ -74,7 +75,8 @@ def test_the_command_saves_what_the_library_infers(run, experts):
     assert [line["steps"] for line in lines] == [64, 128, 192, 256]
 
 
-def test_the_same_command_again_says_so_and_shows_the_result(run, capsys):
+def test_the_same_command_again_says_so_and_shows_the_result(run, capsys, monkeypatch):
+    monkeypatch.setattr(console, "width", 300)
     command, folder = run
     before = (folder / "metrics.jsonl").read_bytes()
     main(command)

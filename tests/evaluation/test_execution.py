@@ -9,6 +9,7 @@ import pytest
 
 import tacit
 from tacit.command_line import main
+from tacit.command_line.tables import console
 from tacit.control.actor import Actor
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain
@@ -151,7 +152,8 @@ def test_episodes_are_enough_whole_ones(episodes, message):
 
 @pytest.fixture
 def printed(monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "200")
+    # The width is read when the console is made, which another test may have caused before.
+    monkeypatch.setattr(console, "width", 200)
 
     def run(result, *arguments):
         # The package's own name `evaluate` is the command, not its module.
