@@ -94,7 +94,7 @@ def show_phases(
     last = seed + (report.episodes or 0) - 1
     training = "" if report.training is None else f" (last {report.training.episodes} episodes)"
     show_table(
-        f"{folder} on {task.name} at confidence {result.constraint.confidence:g}",
+        f"{folder} on {task.name}" + (f" at confidence {1 - promised:g}" if promised else ""),
         ["", f"training{training}", f"execution (seeds {seed} to {last})"],
         rows,
     )

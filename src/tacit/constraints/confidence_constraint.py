@@ -102,12 +102,9 @@ class BeliefModel(eqx.Module):
         return before - now
 
     def evidence(self, observations: np.ndarray, actions: np.ndarray, *, most: int) -> Evidence:
-        """Who speaks for and against each step [n], and by which of their own."""
-        steps = Steps(
-            jnp.asarray(observations), jnp.asarray(actions), jnp.ones(len(observations), bool)
-        )
-        if self.over_time:
-            steps = jax.tree.map(lambda field: field[:, None], steps)
+        """Who speaks for and against each step, and by which of their own."""
+        present = jnp.ones(observations.shape[:-1], bool)
+        steps = Steps(jnp.asarray(observations), jnp.asarray(actions), present)
         return self.model.evidence(steps, self.memory, self.policies, most=most)
 
     def shape(self) -> dict[str, Any]:

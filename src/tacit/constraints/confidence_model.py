@@ -69,7 +69,7 @@ class ConfidenceModel(eqx.Module):
         layers: int = 4,
         key: Key[Array, ""],
     ) -> "ConfidenceModel":
-        """A model without an opinion, for `number` experts in all."""
+        """A model before learning, for `number` experts in all; see `VoteHead`."""
         check_choice("votes", votes, DEEP_VOTES)
         check_choice("granularity", granularity, GRANULARITIES)
         check_count("number", number)

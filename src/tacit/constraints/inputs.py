@@ -50,7 +50,6 @@ class Inputs(eqx.Module):
     action_centre: Float[Array, " a"]
     action_scale: Float[Array, " a"]
     number_of_actions: int | None = eqx.field(static=True)
-    first_action: int = eqx.field(static=True, default=0)
 
     @classmethod
     def fit(
@@ -60,11 +59,14 @@ class Inputs(eqx.Module):
         untrained: Float[np.ndarray, "m o"],
     ) -> "Inputs":
         """Scales from observations of the experts and of an untrained policy."""
-        spreads = np.stack([experts.std(axis=0), untrained.std(axis=0)]).astype(np.float64)
+        # In float32 the sum over many rows is so inexact that constants seem to vary.
+        spreads = np.stack([seen.std(axis=0, dtype=np.float64) for seen in (experts, untrained)])
         moving = np.where(spreads > SMALLEST_SCALE, spreads, np.inf)
         finer = moving.min(axis=0)
         scale = np.where(np.isfinite(finer), finer, 1.0)
-        return cls.blank(experts.shape[-1], action_space)._with(untrained.mean(axis=0), scale)
+        return cls.blank(experts.shape[-1], action_space)._with(
+            untrained.mean(axis=0, dtype=np.float64), scale
+        )
 
     @classmethod
     def blank(cls, observation_size: int, action_space: gymnasium.Space) -> "Inputs":
@@ -74,20 +76,19 @@ class Inputs(eqx.Module):
                 np.asarray(bound, np.float64).ravel()
                 for bound in (action_space.low, action_space.high)
             )
-            bounded = np.isfinite(low) & np.isfinite(high)
+            bounded = np.isfinite(low) & np.isfinite(high) & (low < high)
             low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
-            number, first = None, 0
+            number = None
         else:
             assert isinstance(action_space, gymnasium.spaces.Discrete)
             low = high = np.zeros(0)
-            number, first = int(action_space.n), int(action_space.start)
+            number = int(action_space.n)
         return cls(
             centre=jnp.zeros(observation_size),
             scale=jnp.ones(observation_size),
             action_centre=jnp.asarray((high + low) / 2, jnp.float32),
             action_scale=jnp.asarray((high - low) / 2, jnp.float32),
             number_of_actions=number,
-            first_action=first,
         )
 
     def _with(self, centre: np.ndarray, scale: np.ndarray) -> "Inputs":
@@ -110,6 +111,5 @@ class Inputs(eqx.Module):
         if self.number_of_actions is None:
             done = (actions - self.action_centre) / self.action_scale
         else:
-            number = actions - self.first_action
-            done = jax.nn.one_hot(number, self.number_of_actions, dtype=seen.dtype)
+            done = jax.nn.one_hot(actions, self.number_of_actions, dtype=seen.dtype)
         return jax.lax.stop_gradient(jnp.concatenate([seen, done], axis=-1))

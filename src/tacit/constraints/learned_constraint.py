@@ -74,6 +74,11 @@ class LearnedConstraint:
     facts: dict[str, Any]
 
     @property
+    def over_time(self) -> bool:
+        """Whether a step is judged with those before it (granularity `trajectory`)."""
+        return isinstance(self.model, BeliefModel) and self.model.over_time
+
+    @property
     def promises(self) -> bool:
         """Whether the confidence means anything to it."""
         return isinstance(self.model, BeliefModel)
@@ -112,6 +117,7 @@ class LearnedConstraint:
                 "say who speaks for a step: method 'ca-icrl' keeps them"
             )
         flat, acted, shape = self.rows(observations, actions)
+        flat, acted = self.in_time(flat, acted, shape)
         return self.model.evidence(flat, acted, most=most).arranged(shape)
 
     def ask(
@@ -126,11 +132,7 @@ class LearnedConstraint:
         flat, acted, shape = self.rows(observations, actions)
         if not len(flat):
             return np.zeros(shape, np.float32)
-        if isinstance(self.model, BeliefModel) and self.model.over_time:
-            flat, acted = (
-                values.reshape(-1, *shape[-1:] or (1,), *values.shape[1:])
-                for values in (flat, acted)
-            )
+        flat, acted = self.in_time(flat, acted, shape)
         answers = []
         at_once = max(1, ROWS_AT_ONCE // (flat.shape[1] if flat.ndim > 2 else 1))
         for begin in range(0, len(flat), at_once):
@@ -143,6 +145,16 @@ class LearnedConstraint:
             )
             answers.append(np.asarray(question(self.model, seen, done, level))[:rows])
         return np.concatenate(answers).reshape(shape)
+
+    def in_time(
+        self, flat: np.ndarray, acted: np.ndarray, shape: tuple[int, ...]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows as trajectories, where the model judges those."""
+        if not self.over_time:
+            return flat, acted
+        length = shape[-1:] or (1,)
+        seen, done = (values.reshape(-1, *length, *values.shape[1:]) for values in (flat, acted))
+        return seen, done
 
     def rows(
         self, observations: np.ndarray, actions: np.ndarray
@@ -160,12 +172,8 @@ class LearnedConstraint:
             size: tuple[int, ...] = ()
             if done.dtype.kind not in "iu":
                 raise ArgumentError("actions: must be whole numbers")
-            low, high = (
-                int(self.action_space.start),
-                int(self.action_space.start + self.action_space.n),
-            )
-            if ((done < low) | (done >= high)).any():
-                raise ArgumentError(f"actions: must lie in {low} to {high - 1}")
+            if ((done < 0) | (done >= self.action_space.n)).any():
+                raise ArgumentError(f"actions: must lie in 0 to {self.action_space.n - 1}")
             kind: Any = np.int32
         else:
             size, kind = (int(np.prod(self.action_space.shape)),), np.float32
@@ -212,20 +220,22 @@ class LearnedConstraint:
         """Read a constraint that `save` wrote; nothing in the file can run code."""
         stored = read_stored(Path(path))
         header = stored.header
-        if header.get("kind") != KIND:
+        if not isinstance(header, dict) or header.get("kind") != KIND:
             raise StorageError(f"{path}: holds no constraint")
         try:
             space = space_of(header["action_space"])
-            blank = Inputs.blank(int(header["observation_size"]), space)
-            like = MODELS[header["model"]].blank(blank, header["shape"])
+            size, kind = int(header["observation_size"]), MODELS[header["model"]]
+            # Shapes alone: what a file claims must not decide how much memory is taken.
+            like = jax.eval_shape(lambda: kind.blank(Inputs.blank(size, space), header["shape"]))
+            check_confidence(header["confidence"])
             return cls(
                 model=stored.tree(like),
                 confidence=header["confidence"],
                 action_space=space,
-                any_confidence=header["any_confidence"],
-                facts=header["facts"],
+                any_confidence=bool(header["any_confidence"]),
+                facts=dict(header["facts"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, ArgumentError) as error:
             raise StorageError(
                 f"{path}: the constraint is incomplete or damaged: {error}"
             ) from None
@@ -246,7 +256,7 @@ def cost_of(model: Any, observations: Array, actions: Array, confidence: float) 
 def described_space(space: gymnasium.Space) -> dict[str, Any]:
     """A space as JSON."""
     if isinstance(space, gymnasium.spaces.Discrete):
-        return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
+        return {"kind": "discrete", "n": int(space.n)}
     assert isinstance(space, gymnasium.spaces.Box)
     # As text: JSON has no infinity.
     low, high = ([repr(float(bound)) for bound in side.ravel()] for side in (space.low, space.high))
@@ -256,7 +266,7 @@ def described_space(space: gymnasium.Space) -> dict[str, Any]:
 def space_of(description: dict[str, Any]) -> gymnasium.spaces.Box | gymnasium.spaces.Discrete:
     """The space that `described_space` described."""
     if description["kind"] == "discrete":
-        return gymnasium.spaces.Discrete(description["n"], start=description["start"])
+        return gymnasium.spaces.Discrete(description["n"])
     low, high = (
         np.array([float(bound) for bound in description[side]], np.float32)
         for side in ("low", "high")

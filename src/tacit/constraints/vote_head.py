@@ -20,7 +20,8 @@ class VoteHead(eqx.Module):
     """logits = tanh(findings + query A + a) B + b: one output of `visits`, two, or three.
 
     At the start b is such that the votes of all N experts sum to about 0.1, whatever N is: the
-    belief begins close to Beta(1, 1).
+    belief begins close to Beta(1, 1). Not so with `visits`: membership begins at one half, and as
+    nobody was tempted yet, all is allowed.
     """
 
     from_query: Float[Array, "d h"]

@@ -145,4 +145,7 @@ class Actor:
         arrays, header = read_arrays(Path(path))
         if header.get("kind") != KIND:
             raise StorageError(f"{path}: holds no actor")
-        return cls.from_arrays(arrays)
+        try:
+            return cls.from_arrays(arrays)
+        except KeyError as error:
+            raise StorageError(f"{path}: the actor is incomplete: {error} is missing") from None

@@ -15,6 +15,8 @@ from tacit.control.networks import Critics, Policy, make_policy
 from tacit.control.normalisation import Moments
 from tacit.control.ppo import PPO, Batch, PolicyUpdate, update_critics, update_policy
 
+SILENT = 1e-6
+
 
 class Rollout(NamedTuple):
     """T steps of n worlds; see `tacit.environments.worlds.Step`. k costs, true or learned."""
@@ -121,6 +123,10 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
     gains = advantages(
         signals, values, arrived, rollout.terminated, rollout.truncated, discounts, traces
     )
+    if settings.relative_costs:
+        # Where all steps cost the same, what is left is the critics' error, and would be scaled up.
+        silent = rollout.costs.std(axis=(0, 1)) < SILENT
+        gains = gains.at[..., 1:].set(jnp.where(silent, 0.0, gains[..., 1:]))
     batch = Batch(
         observations=observations,
         actions=rollout.actions,

@@ -174,6 +174,8 @@ def fits(value: object, kind: Any) -> bool:
     """Whether `value` may stand where the annotation `kind` is written, NumPy scalars included."""
     if get_origin(kind) in (Union, types.UnionType):
         return any(fits(value, member) for member in get_args(kind))
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
     if kind in (int, float):
         number = numbers.Integral if kind is int else numbers.Real
         return isinstance(value, number) and not isinstance(value, bool)

@@ -1,5 +1,6 @@
 """Tabular tasks as pure JAX functions and as simulators, for the methods that learn by doing."""
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -162,6 +163,14 @@ class TabularWorldEnvironment(CompiledEnvironment):
         return draw_agent(self.map, self.tabular, int(self.state.place))
 
 
+def fingerprint(task: TabularTask) -> str:
+    """A sha256 of all that decides what happens."""
+    digest = hashlib.sha256()
+    for table in (task.transitions, task.rewards, task.costs, task.initial):
+        digest.update(np.ascontiguousarray(table).tobytes())
+    return digest.hexdigest()
+
+
 def simulated(task: TabularTask) -> SimulatedTask:
     """`task` as one that can only be stepped: for methods that do not look into its arrays.
 
@@ -174,7 +183,7 @@ def simulated(task: TabularTask) -> SimulatedTask:
 
     return SimulatedTask(
         name=task.name,
-        options={"horizon": task.horizon},
+        options={"horizon": task.horizon, "tables_sha256": fingerprint(task)},
         observation_space=compiled.observation_space,
         action_space=compiled.action_space,
         horizon=task.horizon,

@@ -58,7 +58,11 @@ def stated_and_true(
         steps = result.constraint.feasibility(
             episodes.observations[:, :-1], episodes.actions, confidence
         )
-        stated = aggregated(steps, episodes.lengths, aggregate)
+        if getattr(result.constraint, "over_time", False):
+            # The feasibility at the last step is that of the whole trajectory already.
+            stated = steps[np.arange(len(steps)), episodes.lengths - 1]
+        else:
+            stated = aggregated(steps, episodes.lengths, aggregate)
         for label in (True, False):
             more = stated[episodes.violated != label]
             found[turn][label] = np.concatenate([found[turn][label], more])

@@ -57,6 +57,11 @@ class Judge:
         self.observation_space, self.action_space = observation_space, action_space
         self.flat_observations = flat_box(observation_space, "the environment")
         self.flat_actions = flat_actions(action_space, "the environment")
+        if getattr(constraint, "over_time", False):
+            raise ArgumentError(
+                "this constraint judges a step with those before it (granularity 'trajectory'); "
+                "single steps can be judged by one that was learned with granularity 'step'"
+            )
         # Constraints with an observation size were learned from flat rows, all others from states.
         has_rows = getattr(constraint, "observation_size", None) is not None
         self.by_number = isinstance(observation_space, Discrete) and not has_rows

@@ -155,7 +155,7 @@ class CAICRL(Granular):
         )
 
     def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> ConfidenceModel:
-        """An encoder without an opinion."""
+        """The encoder before learning; see `VoteHead` for what it says then."""
         return new_model(inputs, self.made(experts), experts, key=key)
 
     def new_memory(
@@ -164,12 +164,17 @@ class CAICRL(Granular):
         """Voters before the first update; there is nobody to be tempted yet."""
         del worlds
         generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-        voters = Voters.draw(experts, self.voters, self.tokens, generator)
+        voters = self.drawn(experts, generator)
         made = self.made(len(experts))
         if made.rounds:
             blank = blank_steps(model.inputs, (made.rounds, made.windows, made.tokens))
             voters = voters._replace(policies=blank, used=jnp.zeros(made.rounds, bool))
         return remembered(model, voters)
+
+    def drawn(self, experts: ExpertSteps, generator: np.random.Generator) -> Voters:
+        """Voters; their steps in order of time only where those of the policies are."""
+        voters = Voters.draw(experts, self.voters, self.tokens, generator)
+        return voters if self.granularity == "trajectory" else voters.shuffled(generator)
 
     def belief(self, model: ConfidenceModel, memory: Memory, number: int) -> BeliefModel:
         """The constraint that model and memory make."""
@@ -190,7 +195,10 @@ class CAICRL(Granular):
         self, learned: Learned, given: Round, *, key: Key[Array, ""]
     ) -> tuple[Learned, dict[str, float]]:
         """Choose who votes, take gradient steps, and encode the voters for the rollouts to come."""
-        voters = Voters.draw(given.experts, self.voters, self.tokens, given.generator)
+        voters = self.drawn(given.experts, given.generator)
+        if self.granularity == "trajectory":
+            # The drift adds up over the samples of a trajectory, which are windows here.
+            given = given._replace(length=max(1.0, given.length / self.window))
         made = self.made(len(given.experts))
         if made.rounds:
             steps, used = past_policies(given.replay, made.rounds, made.windows, made.tokens)
@@ -233,7 +241,7 @@ class CAICRL(Granular):
         """What the objective makes small."""
         voters = memory.voters.some(self.compared, key=key)
         if self.objective == "counts":
-            return same_kind_loss(model, voters, experts, policy, key=key)
+            return same_kind_loss(model, voters, experts, policy, key=jax.random.fold_in(key, 1))
         both = Steps(*(jnp.concatenate(pair) for pair in zip(experts, policy, strict=True)))
         values, divergence = self.log_values(model, voters, both, confidence)
         for_experts, for_policy = jnp.split(values, 2)

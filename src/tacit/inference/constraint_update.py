@@ -81,9 +81,11 @@ def compiled_passes(
     """The loop."""
     memory = learned.memory
 
+    def within_limits(moved: Array) -> Array:
+        return (moved[0] <= limits[0]) & (moved[1] <= limits[1])
+
     def unfinished(now: Passes) -> Array:
-        inside = (now.drift[0] <= limits[0]) & (now.drift[1] <= limits[1])
-        return (now.done < experts.present.shape[0]) & inside
+        return (now.done < experts.present.shape[0]) & within_limits(now.drift)
 
     def gradient_step(now: Passes) -> Passes:
         mine, theirs = jax.tree.map(lambda field: field[now.done], (experts, policy))
@@ -102,7 +104,10 @@ def compiled_passes(
         )
         change, optimiser = method.optimiser.update(slope, now.optimiser)
         model = jax.tree.map(lambda weight, step: weight - rate * step, now.model, change)
-        return Passes(model, optimiser, now.done + 1, now.loss + loss, moved)
+        after = Passes(model, optimiser, now.done + 1, now.loss + loss, moved)
+        # Beyond the limits the weights mean nothing: the step they would lead to is not taken.
+        before = now._replace(drift=moved)
+        return jax.tree.map(partial(jnp.where, within_limits(moved)), after, before)
 
     zero = jnp.zeros((), jnp.int32)
     begin = Passes(learned.model, learned.optimiser, zero, jnp.zeros(()), jnp.zeros(2))

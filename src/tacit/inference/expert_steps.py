@@ -94,7 +94,7 @@ def check_actions(task: SimulatedTask, demonstrations: Trajectories) -> None:
                 f"actions: {task.name} has one whole number per step, but the demonstrations have "
                 f"{actions.shape[2]} x {actions.dtype}"
             )
-        low, high = np.array([space.start]), np.array([space.start + space.n - 1])
+        low, high = np.array([0]), np.array([space.n - 1])
     else:
         wanted = int(np.prod(space.shape))
         if actions.shape[2] != wanted:

@@ -86,6 +86,7 @@ class Granular(Method):
         learned: Learned,
         experts: ExpertSteps,
         number: int,
+        width: int,
         confidence: float,
         generator: np.random.Generator,
     ) -> float:
@@ -95,7 +96,8 @@ class Granular(Method):
             steps = experts.draw(number, generator)
             costs = cost_of(constraint, steps.observations, steps.actions, confidence)
             return float(costs.mean())
-        steps = experts.windows(max(1, number // self.window), self.window, generator)
+        # As long as what a rollout shows of an episode: a longer piece spreads its cost thinner.
+        steps = experts.windows(max(1, number // width), width, generator)
         costs = np.asarray(cost_of(constraint, steps.observations, steps.actions, confidence))
         return float((costs * steps.present).sum() / steps.present.sum())
 

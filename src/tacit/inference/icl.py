@@ -11,7 +11,8 @@ keep to a budget.
                        maximise  J_c(mixture) - penalty * max(0, J_c(experts) - budget)
 
 J_c is the mean cost of a step here (the paper's is discounted and summed), c = 1 - z lies in
-(0, 1), and the weight of a policy is the share of its steps that the density finds unlikely.
+(0, 1), and the weight of a policy is the share of its steps that the density finds unlikely. The
+newest policy has a share of its own beside the mixture (1 - `past`).
 """
 
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ class ICL(StepCosts):
     """Settings of ICL.
 
     Fields:
-        budget: mean cost of a step that experts and policy may have, not above the experts' own.
+        budget: mean cost of a step that experts and policy may have; not on top of the experts'.
         penalty: for experts above the budget.
         hidden: units of each hidden layer of the cost.
     """

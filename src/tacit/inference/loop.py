@@ -23,7 +23,7 @@ from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
 from tacit.control.trainer import Trainer
 from tacit.environments.task import SimulatedTask
-from tacit.errors import DivergenceError
+from tacit.errors import ArgumentError, DivergenceError
 from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.method import Learned, Method, Round
 from tacit.inference.replay import Replay
@@ -36,7 +36,7 @@ HELD: tuple[str, ...] = ("constraint_loss", "constraint_passes", "drift", "exper
 # What the result tells of the last update of the policy.
 LAST: tuple[str, ...] = ("cost", "multiplier")
 # Streams of random numbers that must not be the same.
-MODEL, UPDATES = 1_000_003, 1_000_033
+MODEL, UPDATES, FITTING = 1_000_003, 1_000_033, 1_000_037
 
 
 class Inference:
@@ -69,6 +69,11 @@ class Inference:
         self.task, self.experts, self.method = task, experts, method
         self.confidence, self.seed = confidence, seed
         changes_rewards = method.rewards_too
+        if forward.multiplier.budget_per != "step":
+            raise ArgumentError(
+                "multiplier.budget_per must be 'step' here: what the experts spend, and the policy "
+                "may spend, is measured per step"
+            )
         if forward.relative_costs is None:
             forward = dataclasses.replace(forward, relative_costs=True)
         self.trainer = Trainer(
@@ -112,11 +117,13 @@ class Inference:
     def beginning(self, inputs: Inputs) -> Learned:
         """Nothing learned yet."""
         worlds = self.trainer.settings.worlds
-        return self.method.start(inputs, self.experts, worlds, key=self.key)
+        # Updates have the numbers from 1 on.
+        key = jax.random.fold_in(self.key, 0)
+        return self.method.start(inputs, self.experts, worlds, key=key)
 
-    def generator(self) -> np.random.Generator:
+    def generator(self, stream: int = UPDATES) -> np.random.Generator:
         """Random draws of this iteration."""
-        return np.random.default_rng([self.seed, self.iteration, UPDATES])
+        return np.random.default_rng([self.seed, self.iteration, stream])
 
     def advance(self) -> dict[str, float]:
         """One update of the policy and, when it is time, one of the constraint."""
@@ -158,7 +165,12 @@ class Inference:
     def experts_cost(self, generator: np.random.Generator) -> float:
         """Mean cost of a step of the experts under the present constraint."""
         return self.method.experts_cost(
-            self.learned, self.experts, JUDGED_EXPERTS, self.confidence, generator
+            self.learned,
+            self.experts,
+            JUDGED_EXPERTS,
+            self.trainer.settings.rollout,
+            self.confidence,
+            generator,
         )
 
     def judge(self, rollout: Rollout) -> Float[np.ndarray, "T n"]:
@@ -180,7 +192,7 @@ class Inference:
     def fitted_inputs(self, rollout: Rollout) -> Inputs:
         """Features on the scale of the experts and of this first rollout."""
         seen = np.asarray(rollout.observations).reshape(-1, self.observation_size)
-        steps = self.experts.draw(FITTED_EXPERTS, self.generator())
+        steps = self.experts.draw(FITTED_EXPERTS, self.generator(FITTING))
         return Inputs.fit(self.task.action_space, np.asarray(steps.observations), seen)
 
     def check(self, facts: dict[str, float]) -> None:

@@ -89,6 +89,7 @@ class Method:
     """Whether the method changes the reward and knows no price of cost."""
 
     def __post_init__(self) -> None:
+        self.check_layers()
         for name in ("every", "passes", "minibatch", "rounds", "rows"):
             check_count(name, getattr(self, name))
         for name in ("past", "final_learning_rate"):
@@ -100,6 +101,21 @@ class Method:
             )
         if not self.budget >= 0:
             raise ArgumentError(f"budget must be at least 0, not {self.budget!r}")
+
+    def check_layers(self) -> None:
+        """Layers are a tuple of counts, and weights of terms not below 0."""
+        layers = getattr(self, "hidden", ())
+        if not isinstance(layers, tuple | list):
+            raise ArgumentError(f"hidden must be a tuple such as (64, 64), not {layers!r}")
+        if hasattr(self, "hidden"):
+            object.__setattr__(self, "hidden", tuple(layers))
+        for units in layers:
+            check_count("hidden", units)
+        for name in ("regulariser", "penalty", "weight", "prior"):
+            value = getattr(self, name, 0)
+            for number in value if isinstance(value, tuple | list) else (value,):
+                if not 0 <= number < np.inf:
+                    raise ArgumentError(f"{name} must be at least 0 and finite, not {value!r}")
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
@@ -158,10 +174,11 @@ class Method:
         learned: Learned,
         experts: ExpertSteps,
         number: int,
+        width: int,
         confidence: float,
         generator: np.random.Generator,
     ) -> float:
-        """Mean cost of a step of the experts, from `number` of them."""
+        """Mean cost of a step of the experts, from `number` of them, in pieces of `width` steps."""
         raise NotImplementedError
 
     def log_feasibility(

@@ -60,7 +60,7 @@ def infer_simulated(
         "seed": asked.seed,
         "demonstrations": len(experts),
         "demonstrations_sha256": fingerprint(experts),
-        "ppo": dataclasses.asdict(forward),
+        "ppo": dataclasses.asdict(run.trainer.settings),
     }
     try:
         run_to_the_end(

@@ -59,8 +59,9 @@ def load_simulated(folder: Path) -> SimulatedResult:
     arrays, header = read_arrays(path)
     try:
         settings, metrics, training = header["settings"], header["metrics"], arrays["training"]
-        name, options = settings["task"], settings["options"]
-    except (KeyError, TypeError) as error:
+        name, options = str(settings["task"]), dict(settings["options"])
+        training = training.reshape(-1, 4)
+    except (KeyError, TypeError, ValueError) as error:
         raise StorageError(f"{path}: the result is incomplete or damaged: {error}") from None
     return SimulatedResult(
         constraint=LearnedConstraint.load(folder / CONSTRAINT_FILE),

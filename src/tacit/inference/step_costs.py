@@ -27,9 +27,11 @@ class StepCosts(Method):
         learned: Learned,
         experts: ExpertSteps,
         number: int,
+        width: int,
         confidence: float,
         generator: np.random.Generator,
     ) -> float:
         """Mean cost of `number` steps of the experts."""
+        del width
         steps = experts.draw(number, generator)
         return float(cost_of(learned.model, steps.observations, steps.actions, confidence).mean())

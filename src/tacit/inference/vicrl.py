@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Key
 
 from tacit.constraints.inputs import Inputs, Steps
 from tacit.constraints.variational_model import VariationalModel, beta_divergence
+from tacit.errors import ArgumentError
 from tacit.inference.step_costs import StepCosts
 
 SMALLEST_LOG = -11.5  # of a draw, log(1e-5): one draw near zero must not outweigh a batch
@@ -40,6 +41,12 @@ class VICRL(StepCosts):
     prior: tuple[float, float] = (0.9, 0.1)
 
     name: ClassVar[str] = "vicrl"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.prior) != 2 or min(self.prior) <= 0:
+            raise ArgumentError(f"prior must be two numbers above 0, not {self.prior!r}")
+        object.__setattr__(self, "prior", tuple(self.prior))
 
     def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> VariationalModel:
         """Alpha and beta before learning."""

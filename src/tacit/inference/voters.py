@@ -47,6 +47,18 @@ class Voters(NamedTuple):
             number=jnp.asarray(len(experts), jnp.float32),
         )
 
+    def shuffled(self, generator: np.random.Generator) -> "Voters":
+        """The same with each expert's steps in random order.
+
+        The steps that stand for a policy's trajectory come in none. An encoder that sees the order
+        could tell experts from policies by it.
+        """
+        size = self.step.shape
+        order = generator.permuted(np.broadcast_to(np.arange(size[1]), size), axis=1)
+        rows = np.arange(size[0])[:, None], order
+        steps = Steps(*(field[rows] for field in self.steps))
+        return self._replace(steps=steps, step=self.step[rows])
+
     def some(self, number: int, *, key: Key[Array, ""]) -> "Voters":
         """A random part of the voters, in the name of all."""
         if len(self.expert) <= number:

@@ -101,6 +101,5 @@ def advanced(run: Continued, kept: RunFolder) -> dict[str, float]:
     try:
         return run.advance()
     except DivergenceError as error:
-        raise DivergenceError(
-            f"{error}; the last checkpoint before that is kept in {kept.path}"
-        ) from error
+        last = "the last checkpoint before that is kept" if kept.begun() else "no checkpoint is"
+        raise DivergenceError(f"{error}; {last} in {kept.path}") from error

@@ -106,6 +106,8 @@ def read_stored(path: Path) -> Stored:
         raise StorageError(f"{path}: damaged, or not a tree that tacit wrote")
     if content.pop("sha256", None) != fingerprint(arrays, content):
         raise StorageError(f"{path}: damaged: its content is not what was written (sha256 differs)")
+    if not {"leaves", "header"} <= set(content):
+        raise StorageError(f"{path}: damaged: its header is incomplete")
     return Stored(path, content["leaves"], arrays, content["header"])
 
 
