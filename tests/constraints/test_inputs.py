@@ -103,3 +103,17 @@ def test_steps_on_the_host_are_not_copied_when_they_have_the_right_type():
     assert np.shares_memory(steps.actions, done)
     steps = Steps.on_host(seen.astype(np.float64), np.zeros(4, np.int64), np.ones(4, bool))
     assert (steps.observations.dtype, steps.actions.dtype) == (np.float32, np.int32)
+
+
+def test_a_constant_feature_has_no_spread_however_many_rows_there_are():
+    experts = np.tile(np.float32([7.1, 0.0]), (10_000, 1))
+    untrained = np.random.default_rng(0).normal(0, 1, (8192, 2)).astype(np.float32)
+    inputs = Inputs.fit(gymnasium.spaces.Box(-1, 1, (1,)), experts, untrained)
+    np.testing.assert_allclose(inputs.scale, 1, rtol=0.05)
+
+
+def test_an_action_that_cannot_be_chosen_does_no_harm():
+    space = gymnasium.spaces.Box(np.float32([-1, 2]), np.float32([1, 2]))
+    inputs = Inputs.blank(1, space)
+    features = inputs(np.zeros((3, 1), np.float32), np.tile(np.float32([0.5, 2.0]), (3, 1)))
+    assert np.isfinite(features).all()

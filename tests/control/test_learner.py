@@ -145,3 +145,29 @@ def test_the_moments_of_observations_move_only_after_the_update(learner, rollout
     np.testing.assert_allclose(progress.prices, after.multiplier.price)
     assert progress.epochs >= 1
     assert learnt.updates == 1
+
+
+def test_relative_costs_do_not_depend_on_their_height(learner, rollout):
+    settings = dataclasses.replace(SETTINGS, relative_costs=True)
+    higher = rollout._replace(costs=rollout.costs + 5)
+    plain, raised = (prepare(learner, seen, settings)[1] for seen in (rollout, higher))
+    np.testing.assert_allclose(raised.advantages, plain.advantages, rtol=1e-3, atol=1e-4)
+    given = prepare(learner, higher, SETTINGS)[1]
+    assert not np.allclose(given.advantages[:, 1:], plain.advantages[:, 1:], atol=0.1)
+
+
+def test_relative_costs_that_are_all_the_same_say_nothing(learner, rollout):
+    silent = rollout._replace(costs=np.full_like(rollout.costs, 0.7))
+    batch = prepare(learner, silent, dataclasses.replace(SETTINGS, relative_costs=True))[1]
+    np.testing.assert_array_equal(batch.advantages[:, 1:], 0)
+    assert np.abs(batch.advantages[:, 0]).max() > 0
+
+
+def test_the_price_sees_costs_as_they_are(learner, rollout):
+    prices = [
+        prepare(learner, rollout, dataclasses.replace(SETTINGS, relative_costs=choice))[
+            0
+        ].multiplier.price
+        for choice in (True, False)
+    ]
+    np.testing.assert_array_equal(*prices)

@@ -1,0 +1,78 @@
+"""Settings of methods: what they may be, and what each task starts from."""
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.constraints.inputs import Steps
+from tacit.errors import ArgumentError
+from tacit.inference.ca_icrl import CAICRL
+from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.icl import ICL
+from tacit.inference.icrl import ICRL
+from tacit.inference.methods import METHODS, forward_preset, make_method
+from tacit.inference.vicrl import VICRL
+from tacit.inference.voters import Voters
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (ICRL, {"hidden": 64}, "hidden"),
+        (ICRL, {"hidden": (64, 0)}, "hidden"),
+        (ICRL, {"regulariser": -1.0}, "regulariser"),
+        (ICRL, {"past": 1.5}, "past"),
+        (ICRL, {"every": 0}, "every"),
+        (ICRL, {"learning_rate": 0.0}, "learning_rate"),
+        (ICL, {"penalty": -1.0}, "penalty"),
+        (VICRL, {"prior": (0.9,)}, "prior"),
+        (VICRL, {"prior": (0.9, 0.0)}, "prior"),
+        (CAICRL, {"objective": "counts", "votes": "abstain"}, "does not go with"),
+        (CAICRL, {"objective": "evidence", "votes": "visits"}, "does not go with"),
+        (CAICRL, {"reading": "gentle"}, "reading"),
+        (CAICRL, {"granularity": "episode"}, "granularity"),
+        (CAICRL, {"encoder": "lstm"}, "encoder"),
+        (CAICRL, {"tokens": 0}, "tokens"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(kind, settings, message):
+    with pytest.raises(ArgumentError, match=message):
+        kind(**settings)
+
+
+def test_layers_may_be_given_as_a_list_and_settings_are_hashable():
+    assert ICRL(hidden=[8, 8]) == ICRL(hidden=(8, 8))
+    for kind in METHODS.values():
+        assert hash(kind()) == hash(kind())
+
+
+@pytest.mark.parametrize(
+    ("objective", "votes"),
+    [("counts", "visits"), ("evidence", "independent"), ("quantile", "independent")],
+)
+def test_votes_follow_the_objective(objective, votes):
+    assert CAICRL(objective=objective).votes == votes
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_settings_for_every_robot(name):
+    for robot in ("BlockedHalfCheetah", "BiasedPendulum"):
+        task = tacit.make(robot)
+        assert make_method(name, task, {}).name == name
+        assert forward_preset(name, task).steps >= 1_000_000
+        assert make_method(name, task, {"rows": 77}).rows == 77
+
+
+def test_an_experts_steps_have_no_order_that_could_give_it_away():
+    seen = np.arange(3 * 41, dtype=np.float32).reshape(3, 41, 1)
+    experts = ExpertSteps(seen, np.zeros((3, 40, 1), np.float32), np.array([40] * 3), None)
+    ordered = Voters.draw(experts, 3, 16, np.random.default_rng(0))
+    mixed = ordered.shuffled(np.random.default_rng(1))
+    assert (np.diff(np.asarray(ordered.step), axis=1) > 0).all()
+    assert (np.diff(np.asarray(mixed.step), axis=1) < 0).any(axis=1).all()
+    np.testing.assert_array_equal(np.sort(mixed.step, axis=1), ordered.step)
+    assert isinstance(mixed.steps, Steps)
+    starts = np.asarray(seen[:, 0, 0])[:, None]
+    np.testing.assert_array_equal(
+        np.asarray(mixed.steps.observations)[..., 0], starts + np.asarray(mixed.step)
+    )
