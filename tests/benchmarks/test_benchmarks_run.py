@@ -12,8 +12,12 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
     [
         (("worlds.py",), ("Environment step", "BlockedHalfCheetah", "Rollout")),
         (("training.py", "--no-peers"), ("shipped settings", "BlockedHalfCheetah")),
-        (("inference.py",), ("plain PPO-Lagrange", "icrl")),
-        (("expert_sets.py",), ("Update of the constraint", "GiB", "alpha - 1", "phi*")),
+        pytest.param(("inference.py",), ("plain PPO-Lagrange", "icrl"), marks=pytest.mark.slow),
+        pytest.param(
+            ("expert_sets.py",),
+            ("Update of the constraint", "GiB", "alpha - 1", "phi*"),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda given: given[0],
 )

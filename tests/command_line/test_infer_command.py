@@ -3,7 +3,6 @@
 import json
 import re
 
-import jax
 import numpy as np
 import pytest
 
@@ -21,13 +20,7 @@ LEARN = ("minibatch=16", "passes=2", "rows=32", "rounds=3", "hidden=8", "learnin
 TASK = ("--set", "horizon=12")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def hasty_compiler():
-    """Compiling is most of the time here."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+pytestmark = pytest.mark.usefixtures("hasty_compiler")
 
 
 @pytest.fixture(autouse=True)

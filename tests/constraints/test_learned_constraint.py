@@ -29,13 +29,7 @@ KINDS = (*BY_STEP, "over time")
 LEVELS = (0.05, 0.3, 0.5, 0.8, 0.95)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def hasty_compiler():
-    """Compiling is most of the time here."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+pytestmark = pytest.mark.usefixtures("hasty_compiler")
 
 
 def noisy(model):

@@ -10,7 +10,6 @@ import time
 from dataclasses import replace
 from types import SimpleNamespace
 
-import jax
 import numpy as np
 import pytest
 
@@ -32,13 +31,7 @@ SMALL = {"worlds": 4, "rollout": 16, "minibatch": 32, "epochs": 1, "hidden": (8,
 LEARNED = ("none", "bc2l")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def hasty_compiler():
-    """Compiling is most of the time here."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+pytestmark = pytest.mark.usefixtures("hasty_compiler")
 
 
 def write_experts(path, number=6, observed=4):

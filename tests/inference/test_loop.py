@@ -67,15 +67,7 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def hasty_compiler():
-    """Compiling is most of the time here."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "JUDGED_EXPERTS", 64)
-        yield
-    jax.config.update("jax_disable_most_optimizations", before)
+pytestmark = pytest.mark.usefixtures("hasty_compiler")
 
 
 @pytest.fixture(scope="module")

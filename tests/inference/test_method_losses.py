@@ -31,13 +31,7 @@ KEY = jax.random.key(0)
 HIDDEN = (8,)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def hasty_compiler():
-    """Compiling is most of the time here."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+pytestmark = pytest.mark.usefixtures("hasty_compiler")
 
 
 def steps(number, shift=0.0):

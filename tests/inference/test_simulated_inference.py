@@ -7,15 +7,12 @@ import subprocess
 import sys
 import time
 
-import jax
 import numpy as np
 import pytest
 
 import tacit
-from tacit.control import simulated_expert
 from tacit.control.ppo import PPO
 from tacit.errors import ArgumentError, DemonstrationError, StorageError
-from tacit.inference import loop
 from tacit.inference.simulated_result import CONSTRAINT_FILE, POLICY_FILE, SUMMARY_FILE
 from tacit.runs.array_file import read_arrays
 from tacit.runs.metrics_file import read_metrics
@@ -41,16 +38,7 @@ SEEN = RANDOM.normal(0, 0.01, (7, 4)).astype(np.float32)
 DONE = RANDOM.uniform(-1, 1, (7, 1)).astype(np.float32)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def hasty_compiler():
-    """Compiling is most of the time here."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "JUDGED_EXPERTS", 64)
-        patch.setattr(simulated_expert, "CHECKPOINT_EVERY", 2)
-        yield
-    jax.config.update("jax_disable_most_optimizations", before)
+pytestmark = pytest.mark.usefixtures("hasty_compiler")
 
 
 def demonstrations(number=10, steps=12, seed=0, size=4):

@@ -8,6 +8,8 @@ import tacit
 from tacit.control.expert import Expert
 from tacit.errors import TaskError
 
+pytestmark = pytest.mark.usefixtures("hasty_compiler")
+
 
 class Corridor(gymnasium.Env):
     """A point that is paid for going left; it reports no cost."""
