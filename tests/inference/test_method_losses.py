@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
+from tacit.constraints.belief import beta_divergence
 from tacit.constraints.inputs import Inputs, Steps
-from tacit.constraints.variational_model import beta_divergence
 from tacit.control.learner import Rollout
 from tacit.inference import vicrl
 from tacit.inference.bc2l import BC2L
 from tacit.inference.ca_icrl import CAICRL, SMALLEST, Memory
-from tacit.inference.constraint_update import gradient_passes
+from tacit.inference.constraint_update import Minibatch, gradient_passes
 from tacit.inference.gacl import DISCOUNT, GACL, shaped_rewards
 from tacit.inference.gacl import SMALLEST as FLOOR
 from tacit.inference.icl import ICL
@@ -62,7 +62,8 @@ def opinionated(method):
 
 
 def loss_of(method, model, memory=(), weights=ONES, confidence=0.8, key=KEY):
-    return float(method.loss(model, memory, EXPERTS, POLICY, weights, confidence, key=key))
+    batch = Minibatch(memory, EXPERTS, POLICY, weights, confidence, key)
+    return float(method.loss(model, batch))
 
 
 def log_z(values):
@@ -87,7 +88,7 @@ def test_importance_weights_act_on_the_gradient_of_icrl():
     def slope(weights):
         def loss(network):
             changed = type(model)(model.inputs, network)
-            return method.loss(changed, (), EXPERTS, POLICY, weights, 0.8, key=KEY)
+            return method.loss(changed, Minibatch((), EXPERTS, POLICY, weights, 0.8, KEY))
 
         return np.concatenate(
             [np.ravel(leaf) for leaf in jax.tree.leaves(jax.grad(loss)(model.network))]

@@ -1,31 +1,22 @@
-"""A probability for every step: the constraint model of ICRL and BC2L, GACL's discriminator."""
+"""A probability for every step: the constraint of ICRL, BC2L and ICL, GACL's discriminator."""
 
-from typing import Any
+from typing import ClassVar
 
-import equinox as eqx
 import jax
-from jaxtyping import Array, Float, Key, Shaped
+from jaxtyping import Array, Float, Shaped
 
-from tacit.constraints.inputs import Inputs, Steps
-from tacit.perceptron import Perceptron
+from tacit.constraints.inputs import Steps
+from tacit.constraints.network_model import NetworkModel
 
 
-class ClassifierModel(eqx.Module):
+class ClassifierModel(NetworkModel):
     """z(s, a) in (0, 1): how likely a step is an expert's, or how feasible it is."""
 
-    inputs: Inputs
-    network: Perceptron
-
-    @classmethod
-    def start(
-        cls, inputs: Inputs, hidden: tuple[int, ...], *, key: Key[Array, ""]
-    ) -> "ClassifierModel":
-        """A model that has seen nothing."""
-        return cls(inputs, Perceptron((inputs.size, *hidden, 1), 0.1, key=key))
+    outputs: ClassVar[int] = 1
 
     def logit(self, steps: Steps) -> Float[Array, "*n"]:
         """Log odds of z."""
-        return self.network(self.inputs(steps.observations, steps.actions))[..., 0]
+        return self.raw(steps.observations, steps.actions)[..., 0]
 
     def feasibility(
         self,
@@ -35,22 +26,4 @@ class ClassifierModel(eqx.Module):
     ) -> Float[Array, "*n"]:
         """z; it knows no confidence."""
         del confidence
-        return jax.nn.sigmoid(self.network(self.inputs(observations, actions))[..., 0])
-
-    def cost(
-        self,
-        observations: Float[Array, "*n o"],
-        actions: Shaped[Array, "..."],
-        confidence: Array | float,
-    ) -> Float[Array, "*n"]:
-        """1 - z."""
-        return 1 - self.feasibility(observations, actions, confidence)
-
-    def shape(self) -> dict[str, Any]:
-        """What `blank` needs to make a model like this one."""
-        return {"hidden": [len(bias) for bias in self.network.biases[:-1]]}
-
-    @classmethod
-    def blank(cls, inputs: Inputs, shape: dict[str, Any]) -> "ClassifierModel":
-        """A model to read a saved one into."""
-        return cls.start(inputs, tuple(shape["hidden"]), key=jax.random.key(0))
+        return jax.nn.sigmoid(self.raw(observations, actions)[..., 0])

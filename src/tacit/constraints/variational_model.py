@@ -1,37 +1,29 @@
 """A Beta distribution for every step: the constraint model of VICRL (Liu et al. 2023)."""
 
-from typing import Any
+from typing import ClassVar
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
-from jax.scipy.special import digamma, gammaln
 from jaxtyping import Array, Float, Key, Shaped
 
-from tacit.constraints.inputs import Inputs, Steps
-from tacit.perceptron import Perceptron
+from tacit.constraints.inputs import Steps
+from tacit.constraints.network_model import NetworkModel
 
 SMALLEST = 1e-3
 
 
-class VariationalModel(eqx.Module):
-    """phi(s, a) ~ Beta(alpha, beta), both by softplus from one network."""
+class VariationalModel(NetworkModel):
+    """phi(s, a) ~ Beta(alpha, beta), both by softplus from one network; at first softplus(0).
 
-    inputs: Inputs
-    network: Perceptron
+    A step costs 1 - the mean; the reference code charges 1 - a fresh draw, the same on average.
+    """
 
-    @classmethod
-    def start(
-        cls, inputs: Inputs, hidden: tuple[int, ...], *, key: Key[Array, ""]
-    ) -> "VariationalModel":
-        """A model that has seen nothing: alpha and beta near softplus(0)."""
-        return cls(inputs, Perceptron((inputs.size, *hidden, 2), 0.1, key=key))
+    outputs: ClassVar[int] = 2
 
     def belief(
         self, observations: Float[Array, "*n o"], actions: Shaped[Array, "..."]
     ) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
         """Alpha and beta of every step."""
-        raw = jax.nn.softplus(self.network(self.inputs(observations, actions))) + SMALLEST
+        raw = jax.nn.softplus(self.raw(observations, actions)) + SMALLEST
         return raw[..., 0], raw[..., 1]
 
     def log_sample(self, steps: Steps, *, key: Key[Array, ""]) -> Float[Array, "*n"]:
@@ -54,46 +46,3 @@ class VariationalModel(eqx.Module):
         del confidence
         alpha, beta = self.belief(observations, actions)
         return alpha / (alpha + beta)
-
-    def cost(
-        self,
-        observations: Float[Array, "*n o"],
-        actions: Shaped[Array, "..."],
-        confidence: Array | float,
-    ) -> Float[Array, "*n"]:
-        """1 - the mean; the reference code charges 1 - a fresh draw, the same on average."""
-        return 1 - self.feasibility(observations, actions, confidence)
-
-    def shape(self) -> dict[str, Any]:
-        """What `blank` needs to make a model like this one."""
-        return {"hidden": [len(bias) for bias in self.network.biases[:-1]]}
-
-    @classmethod
-    def blank(cls, inputs: Inputs, shape: dict[str, Any]) -> "VariationalModel":
-        """A model to read a saved one into."""
-        return cls.start(inputs, tuple(shape["hidden"]), key=jax.random.key(0))
-
-
-def beta_divergence(
-    alpha: Float[Array, "*n"],
-    beta: Float[Array, "*n"],
-    prior_alpha: float,
-    prior_beta: float,
-) -> Float[Array, "*n"]:
-    """KL(Beta(alpha, beta) || Beta(prior)).
-
-    ln B(p, q) - ln B(a, b) + (a - p) psi(a) + (b - q) psi(b) + (p - a + q - b) psi(a + b)
-    """
-    total = alpha + beta
-    prior = (
-        gammaln(jnp.asarray(prior_alpha))
-        + gammaln(jnp.asarray(prior_beta))
-        - gammaln(jnp.asarray(prior_alpha + prior_beta))
-    )
-    return (
-        prior
-        - (gammaln(alpha) + gammaln(beta) - gammaln(total))
-        + (alpha - prior_alpha) * digamma(alpha)
-        + (beta - prior_beta) * digamma(beta)
-        + (prior_alpha - alpha + prior_beta - beta) * digamma(total)
-    )

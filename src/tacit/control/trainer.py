@@ -274,6 +274,11 @@ class Trainer:
         self.worlds.close()
 
 
+def no_costs(rollout: Rollout) -> np.ndarray:
+    """[T, n, 0]: no constraint, hence no price that would shrink the reward's share either."""
+    return np.zeros((*rollout.rewards.shape, 0), np.float32)
+
+
 def checked(name: str, judgement: np.ndarray, wanted: tuple[int, ...]) -> Any:
     """Learned costs or rewards in float32, if they have the shape they must have."""
     values = np.asarray(judgement, dtype=np.float32)

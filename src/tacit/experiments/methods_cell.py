@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from tacit.control.actor import Actor
-from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
 from tacit.control.presets import preset
 from tacit.control.simulated_expert import checkpoint_every, described
-from tacit.control.trainer import Trainer
+from tacit.control.trainer import Trainer, no_costs
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
@@ -242,11 +241,6 @@ def learn_nothing(
         return Learnt(trainer.actor, episodes, trainer.steps, trainer.seconds / 60, settings)
     finally:
         trainer.close()
-
-
-def no_costs(rollout: Rollout) -> np.ndarray:
-    """[T, n, 0]: no constraint, hence no price that would shrink the reward's share either."""
-    return np.zeros((*rollout.rewards.shape, 0), np.float32)
 
 
 def end_with_parent() -> None:

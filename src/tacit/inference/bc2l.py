@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from tacit.constraints.classifier_model import ClassifierModel
-from tacit.constraints.inputs import Inputs, Steps
+from tacit.constraints.inputs import Steps
+from tacit.inference.method import Minibatch
 from tacit.inference.step_costs import StepCosts
 
 
@@ -31,32 +31,10 @@ def cross_entropy(model: ClassifierModel, experts: Steps, policy: Steps) -> Floa
 
 @dataclass(frozen=True)
 class BC2L(StepCosts):
-    """Settings of BC2L.
-
-    Fields:
-        hidden: units of each hidden layer of z.
-    """
-
-    hidden: tuple[int, ...] = (64, 64)
+    """Settings of BC2L: those of all methods."""
 
     name: ClassVar[str] = "bc2l"
 
-    def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> ClassifierModel:
-        """Z before learning."""
-        del experts
-        return ClassifierModel.start(inputs, self.hidden, key=key)
-
-    def loss(
-        self,
-        model: ClassifierModel,
-        memory: tuple,
-        experts: Steps,
-        policy: Steps,
-        weights: Float[Array, "*n"],
-        confidence: Array | float,
-        *,
-        key: Key[Array, ""],
-    ) -> Float[Array, ""]:
+    def loss(self, model: ClassifierModel, batch: Minibatch) -> Float[Array, ""]:
         """The cross-entropy of telling experts from policies."""
-        del memory, weights, confidence, key
-        return jnp.asarray(cross_entropy(model, experts, policy))
+        return cross_entropy(model, batch.experts, batch.policy)

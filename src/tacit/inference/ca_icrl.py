@@ -34,7 +34,6 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import digamma
 from jaxtyping import Array, Float, Key
 
 from tacit.argument_checks import check_choice, check_count
@@ -54,8 +53,8 @@ from tacit.constraints.vote_head import DEEP_VOTES, DeepVotes
 from tacit.errors import ArgumentError
 from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.granularity import Granular
-from tacit.inference.learned_belief import divergence_from_prior
-from tacit.inference.method import Learned, Round
+from tacit.inference.learned_belief import divergence_from_prior, log_feasibility
+from tacit.inference.method import Learned, Minibatch, Round
 from tacit.inference.same_kind import same_kind_loss
 from tacit.inference.voters import Voters, past_policies
 
@@ -129,11 +128,6 @@ class CAICRL(Granular):
             )
 
     @property
-    def weighted(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """There are importance weights where there is a likelihood."""
-        return self.objective != "counts"
-
-    @property
     def any_confidence(self) -> bool:
         """The paper's objective trains for one confidence."""
         return self.objective != "quantile"
@@ -176,20 +170,17 @@ class CAICRL(Granular):
         voters = Voters.draw(experts, self.voters, self.tokens, generator)
         return voters if self.granularity == "trajectory" else voters.shuffled(generator)
 
-    def belief(self, model: ConfidenceModel, memory: Memory, number: int) -> BeliefModel:
-        """The constraint that model and memory make."""
+    def constraint(self, learned: Learned) -> BeliefModel:
+        """What encoder and voters make of a step."""
+        memory: Memory = learned.memory
         return BeliefModel(
-            model=model,
+            model=learned.model,
             memory=memory.experts,
             policies=memory.policies,
             reading=self.reading,
             budget=GRADED_BUDGET,
-            made=self.made(number),
+            made=self.made(int(memory.voters.number)),
         )
-
-    def constraint(self, learned: Learned) -> BeliefModel:
-        """The model to be asked after training."""
-        return self.belief(learned.model, learned.memory, int(learned.memory.voters.number))
 
     def update(
         self, learned: Learned, given: Round, *, key: Key[Array, ""]
@@ -210,7 +201,9 @@ class CAICRL(Granular):
     def log_feasibility(
         self, model: ConfidenceModel, memory: Memory, steps: Steps, confidence: Array | float
     ) -> Float[Array, "*n"]:
-        """V of the samples; of windows, that of the whole."""
+        """V of the samples, of windows that of the whole; without a likelihood there is none."""
+        if self.objective == "counts":
+            return super().log_feasibility(model, memory, steps, confidence)
         voters = memory.voters.some(self.compared, key=jax.random.key(0))
         return self.log_values(model, voters, steps, confidence)[0]
 
@@ -224,28 +217,19 @@ class CAICRL(Granular):
         if self.objective == "quantile":
             values = jnp.log(beta_quantile(1 - confidence, alpha, beta) + SMALLEST)
         else:
-            values = digamma(alpha) - digamma(alpha + beta)
+            values = log_feasibility(alpha, beta, None)
         return values, divergence_from_prior(alpha, beta)
 
-    def loss(
-        self,
-        model: ConfidenceModel,
-        memory: Memory,
-        experts: Steps,
-        policy: Steps,
-        weights: Float[Array, "*n"],
-        confidence: Array | float,
-        *,
-        key: Key[Array, ""],
-    ) -> Float[Array, ""]:
+    def loss(self, model: ConfidenceModel, batch: Minibatch) -> Float[Array, ""]:
         """What the objective makes small."""
-        voters = memory.voters.some(self.compared, key=key)
+        voters = batch.memory.voters.some(self.compared, key=batch.key)
+        pair = batch.experts, batch.policy
         if self.objective == "counts":
-            return same_kind_loss(model, voters, experts, policy, key=jax.random.fold_in(key, 1))
-        both = Steps(*(jnp.concatenate(pair) for pair in zip(experts, policy, strict=True)))
-        values, divergence = self.log_values(model, voters, both, confidence)
+            return same_kind_loss(model, voters, *pair, key=jax.random.fold_in(batch.key, 1))
+        both = Steps(*map(jnp.concatenate, zip(*pair, strict=True)))
+        values, divergence = self.log_values(model, voters, both, batch.confidence)
         for_experts, for_policy = jnp.split(values, 2)
-        loss = (weights * for_policy).mean() - for_experts.mean()
+        loss = (batch.weights * for_policy).mean() - for_experts.mean()
         if self.objective == "evidence":
             loss = loss + self.prior / voters.number * divergence.mean()
         return loss

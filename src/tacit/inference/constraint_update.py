@@ -8,7 +8,27 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from tacit.constraints.inputs import Steps
+from tacit.control.ppo import moved
 from tacit.inference.importance_weights import drift, importance_weights
+
+
+class Minibatch(NamedTuple):
+    """What one gradient step of the constraint looks at.
+
+    Fields:
+        memory: what the method keeps besides its model.
+        experts, policy: samples of both, as many of each.
+        weights: importance weights of the policy's samples, with a mean of one.
+        confidence: asked for by the user.
+        key: for losses that draw.
+    """
+
+    memory: Any
+    experts: Steps
+    policy: Steps
+    weights: Float[Array, "*n"]
+    confidence: Array | float
+    key: Key[Array, ""]
 
 
 class Passes(NamedTuple):
@@ -81,33 +101,29 @@ def compiled_passes(
     """The loop."""
     memory = learned.memory
 
-    def within_limits(moved: Array) -> Array:
-        return (moved[0] <= limits[0]) & (moved[1] <= limits[1])
+    def within_limits(drifted: Array) -> Array:
+        return (drifted[0] <= limits[0]) & (drifted[1] <= limits[1])
 
     def unfinished(now: Passes) -> Array:
         return (now.done < experts.present.shape[0]) & within_limits(now.drift)
 
     def gradient_step(now: Passes) -> Passes:
         mine, theirs = jax.tree.map(lambda field: field[now.done], (experts, policy))
-        weights = jnp.ones(theirs.present.shape)
-        moved = now.drift
-        if method.weighted:
-            fresh, old = (
-                method.log_feasibility(model, memory, theirs, confidence)
-                for model in (now.model, learned.model)
-            )
-            weights = importance_weights(fresh, old)
-            moved = jnp.stack(drift(fresh, old, length))
-        step_key = jax.random.fold_in(key, now.done)
-        loss, slope = jax.value_and_grad(method.loss)(
-            now.model, memory, mine, theirs, weights, confidence, key=step_key
+        fresh, old = (
+            method.log_feasibility(model, memory, theirs, confidence)
+            for model in (now.model, learned.model)
         )
+        drifted = jnp.stack(drift(fresh, old, length))
+        weights = importance_weights(fresh, old)
+        step_key = jax.random.fold_in(key, now.done)
+        batch = Minibatch(memory, mine, theirs, weights, confidence, step_key)
+        loss, slope = jax.value_and_grad(method.loss)(now.model, batch)
         change, optimiser = method.optimiser.update(slope, now.optimiser)
-        model = jax.tree.map(lambda weight, step: weight - rate * step, now.model, change)
-        after = Passes(model, optimiser, now.done + 1, now.loss + loss, moved)
+        model = moved(now.model, change, rate)
+        after = Passes(model, optimiser, now.done + 1, now.loss + loss, drifted)
         # Beyond the limits the weights mean nothing: the step they would lead to is not taken.
-        before = now._replace(drift=moved)
-        return jax.tree.map(partial(jnp.where, within_limits(moved)), after, before)
+        before = now._replace(drift=drifted)
+        return jax.tree.map(partial(jnp.where, within_limits(drifted)), after, before)
 
     zero = jnp.zeros((), jnp.int32)
     begin = Passes(learned.model, learned.optimiser, zero, jnp.zeros(()), jnp.zeros(2))

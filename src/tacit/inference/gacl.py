@@ -20,13 +20,14 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from tacit.constraints.classifier_model import ClassifierModel
-from tacit.constraints.inputs import Inputs, Steps
+from tacit.constraints.inputs import Steps
 from tacit.control import normalisation
 from tacit.control.learner import Rollout
 from tacit.control.normalisation import Moments
 from tacit.inference.bc2l import cross_entropy
 from tacit.inference.expert_steps import ExpertSteps
-from tacit.inference.method import Learned, Method
+from tacit.inference.method import Learned, Minibatch
+from tacit.inference.step_costs import StepCosts
 
 DISCOUNT = 0.99
 SMALLEST = 1e-5
@@ -40,11 +41,10 @@ class RewardScale(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GACL(Method):
+class GACL(StepCosts):
     """Settings of GACL.
 
     Fields:
-        hidden: units of each hidden layer of D.
         weight: of log D beside the reward.
     """
 
@@ -54,16 +54,10 @@ class GACL(Method):
     rounds: int = 1
     rows: int = 4096
     learning_rate: float = 1e-3
-    hidden: tuple[int, ...] = (64, 64)
     weight: float = 1.0
 
     name: ClassVar[str] = "gacl"
     rewards_too: ClassVar[bool] = True
-
-    def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> ClassifierModel:
-        """D before learning."""
-        del experts
-        return ClassifierModel.start(inputs, self.hidden, key=key)
 
     def new_memory(
         self, model: ClassifierModel, experts: ExpertSteps, worlds: int, *, key: Key[Array, ""]
@@ -81,20 +75,9 @@ class GACL(Method):
         rewards, memory = shaped_rewards(model, memory, rollout, self.weight)
         return learned._replace(memory=memory), np.asarray(rewards)
 
-    def loss(
-        self,
-        model: ClassifierModel,
-        memory: RewardScale,
-        experts: Steps,
-        policy: Steps,
-        weights: Float[Array, "*n"],
-        confidence: Array | float,
-        *,
-        key: Key[Array, ""],
-    ) -> Float[Array, ""]:
+    def loss(self, model: ClassifierModel, batch: Minibatch) -> Float[Array, ""]:
         """The cross-entropy of telling experts from the policy."""
-        del memory, weights, confidence, key
-        return cross_entropy(model, experts, policy)
+        return cross_entropy(model, batch.experts, batch.policy)
 
 
 @jax.jit

@@ -14,8 +14,7 @@ from tacit.constraints.confidence_model import GRANULARITIES, Granularity
 from tacit.constraints.inputs import Steps
 from tacit.constraints.learned_constraint import cost_of
 from tacit.control.learner import Rollout
-from tacit.inference.expert_steps import ExpertSteps
-from tacit.inference.method import Learned, Method, Round
+from tacit.inference.method import JUDGED_EXPERTS, Learned, Method, Round
 from tacit.inference.replay import sample_steps, sample_windows
 
 # Two, whatever the machine: numbers must not depend on how many cores it has.
@@ -54,14 +53,11 @@ class Granular(Method):
         number = max(1, self.rows // self.window)
         return sample_windows(rollout, number, self.window, generator)
 
-    def batches(self, given: Round) -> tuple[Steps, Steps]:
-        """Steps or windows of experts and of policies, [passes, minibatch] each."""
+    def experts_sample(self, given: Round, number: int) -> Steps:
+        """Steps of experts, or windows of them."""
         if self.granularity == "step":
-            return super().batches(given)
-        number = self.passes * self.minibatch
-        experts = given.experts.windows(number, self.window, given.generator)
-        policy = given.replay.draw(number, self.past, given.generator)
-        return self.stacked(experts), self.stacked(policy)
+            return super().experts_sample(given, number)
+        return given.experts.windows(number, self.window, given.generator)
 
     def judge(
         self, learned: Learned, rollout: Rollout, confidence: float
@@ -81,24 +77,16 @@ class Granular(Method):
         costs = trajectory_cost(constraint, *turned, confidence, begins)
         return learned, np.asarray(costs).T
 
-    def experts_cost(
-        self,
-        learned: Learned,
-        experts: ExpertSteps,
-        number: int,
-        width: int,
-        confidence: float,
-        generator: np.random.Generator,
-    ) -> float:
+    def experts_cost(self, learned: Learned, given: Round, width: int) -> float:
         """Mean cost of a step of the experts."""
-        constraint = self.constraint(learned)
         if self.granularity == "step":
-            steps = experts.draw(number, generator)
-            costs = cost_of(constraint, steps.observations, steps.actions, confidence)
-            return float(costs.mean())
-        # As long as what a rollout shows of an episode: a longer piece spreads its cost thinner.
-        steps = experts.windows(max(1, number // width), width, generator)
-        costs = np.asarray(cost_of(constraint, steps.observations, steps.actions, confidence))
+            steps = given.experts.draw(JUDGED_EXPERTS, given.generator)
+        else:
+            # As long as what a rollout shows of an episode: a longer piece spreads cost thinner.
+            number = max(1, JUDGED_EXPERTS // width)
+            steps = given.experts.windows(number, width, given.generator)
+        constraint = self.constraint(learned)
+        costs = cost_of(constraint, steps.observations, steps.actions, given.confidence)
         return float((costs * steps.present).sum() / steps.present.sum())
 
 

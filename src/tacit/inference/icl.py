@@ -27,7 +27,7 @@ from tacit.constraints.classifier_model import ClassifierModel
 from tacit.constraints.density import Flow, fit_flow, threshold_of, unlikeness
 from tacit.constraints.inputs import Inputs, Steps
 from tacit.inference.expert_steps import ExpertSteps
-from tacit.inference.method import Learned, Round
+from tacit.inference.method import Learned, Minibatch, Round
 from tacit.inference.step_costs import StepCosts
 
 FITTED = 10_000
@@ -49,19 +49,12 @@ class ICL(StepCosts):
     Fields:
         budget: mean cost of a step that experts and policy may have; not on top of the experts'.
         penalty: for experts above the budget.
-        hidden: units of each hidden layer of the cost.
     """
 
     budget: float = 0.05
     penalty: float = 10.0
-    hidden: tuple[int, ...] = (64, 64)
 
     name: ClassVar[str] = "icl"
-
-    def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> ClassifierModel:
-        """The cost before learning."""
-        del experts
-        return ClassifierModel.start(inputs, self.hidden, key=key)
 
     def new_memory(
         self, model: ClassifierModel, experts: ExpertSteps, worlds: int, *, key: Key[Array, ""]
@@ -94,21 +87,10 @@ class ICL(StepCosts):
         weighed = given._replace(mixture=np.asarray(weights) + SMALLEST_WEIGHT)
         return super().update(learned, weighed, key=jax.random.fold_in(key, 1))
 
-    def loss(
-        self,
-        model: ClassifierModel,
-        memory: Mixture,
-        experts: Steps,
-        policy: Steps,
-        weights: Float[Array, "*n"],
-        confidence: Array | float,
-        *,
-        key: Key[Array, ""],
-    ) -> Float[Array, ""]:
+    def loss(self, model: ClassifierModel, batch: Minibatch) -> Float[Array, ""]:
         """-J_c(mixture) + penalty * max(0, J_c(experts) - budget)."""
-        del memory, weights, confidence, key
-        for_experts = jax.nn.sigmoid(-model.logit(experts)).mean()
-        for_mixture = jax.nn.sigmoid(-model.logit(policy)).mean()
+        for_experts = jax.nn.sigmoid(-model.logit(batch.experts)).mean()
+        for_mixture = jax.nn.sigmoid(-model.logit(batch.policy)).mean()
         return self.penalty * jax.nn.relu(for_experts - self.budget) - for_mixture
 
 

@@ -24,10 +24,11 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from tacit.constraints.classifier_model import ClassifierModel
-from tacit.constraints.inputs import Inputs, Steps
+from tacit.constraints.inputs import Steps
+from tacit.inference.method import Minibatch
 from tacit.inference.step_costs import StepCosts
 
 
@@ -36,20 +37,12 @@ class ICRL(StepCosts):
     """Settings of ICRL.
 
     Fields:
-        hidden: units of each hidden layer of z.
         regulariser: how much forbidding costs.
     """
 
-    hidden: tuple[int, ...] = (64, 64)
     regulariser: float = 0.5
 
     name: ClassVar[str] = "icrl"
-    weighted: ClassVar[bool] = True
-
-    def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> ClassifierModel:
-        """Z before learning."""
-        del experts
-        return ClassifierModel.start(inputs, self.hidden, key=key)
 
     def log_feasibility(
         self, model: ClassifierModel, memory: tuple, steps: Steps, confidence: Array | float
@@ -58,22 +51,11 @@ class ICRL(StepCosts):
         del memory, confidence
         return jax.nn.log_sigmoid(model.logit(steps))
 
-    def loss(
-        self,
-        model: ClassifierModel,
-        memory: tuple,
-        experts: Steps,
-        policy: Steps,
-        weights: Float[Array, "*n"],
-        confidence: Array | float,
-        *,
-        key: Key[Array, ""],
-    ) -> Float[Array, ""]:
+    def loss(self, model: ClassifierModel, batch: Minibatch) -> Float[Array, ""]:
         """The negative log-likelihood and the regulariser."""
-        del memory, confidence, key
-        for_experts, for_policy = model.logit(experts), model.logit(policy)
+        for_experts, for_policy = model.logit(batch.experts), model.logit(batch.policy)
         likelihood = jnp.mean(jax.nn.log_sigmoid(for_experts)) - jnp.mean(
-            weights * jax.nn.log_sigmoid(for_policy)
+            batch.weights * jax.nn.log_sigmoid(for_policy)
         )
         forbidden = jax.nn.sigmoid(-for_experts).mean() + jax.nn.sigmoid(-for_policy).mean()
         return -likelihood + self.regulariser * forbidden

@@ -21,14 +21,13 @@ from jaxtyping import Float
 from tacit.constraints.inputs import Inputs
 from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
-from tacit.control.trainer import Trainer
+from tacit.control.trainer import Trainer, no_costs
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, DivergenceError
 from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.method import Learned, Method, Round
 from tacit.inference.replay import Replay
 
-JUDGED_EXPERTS = 2048
 FITTED_EXPERTS = 10_000
 EXPLODED = 1e5
 # What an update of the constraint tells, repeated until the next one.
@@ -80,7 +79,7 @@ class Inference:
             task,
             forward,
             seed=seed,
-            cost=self.no_costs if changes_rewards else self.costs,
+            cost=no_costs if changes_rewards else self.costs,
             constraints=0 if changes_rewards else 1,
             reward=self.judge if changes_rewards else None,
             threads=threads,
@@ -157,21 +156,10 @@ class Inference:
         key = jax.random.fold_in(self.key, self.iteration)
         self.learned, news = self.method.update(self.learned, given, key=key)
         if not self.method.rewards_too:
-            own = self.experts_cost(generator)
+            own = self.method.experts_cost(self.learned, given, self.trainer.settings.rollout)
             self.trainer.allow(self.method.allowance(own))
             news["expert_cost"] = own
         return news
-
-    def experts_cost(self, generator: np.random.Generator) -> float:
-        """Mean cost of a step of the experts under the present constraint."""
-        return self.method.experts_cost(
-            self.learned,
-            self.experts,
-            JUDGED_EXPERTS,
-            self.trainer.settings.rollout,
-            self.confidence,
-            generator,
-        )
 
     def judge(self, rollout: Rollout) -> Float[np.ndarray, "T n"]:
         """What the method says about a rollout: costs, or rewards where it changes those."""
@@ -184,10 +172,6 @@ class Inference:
     def costs(self, rollout: Rollout) -> Float[np.ndarray, "T n 1"]:
         """The learned cost of every step."""
         return self.judge(rollout)[..., None]
-
-    def no_costs(self, rollout: Rollout) -> Float[np.ndarray, "T n 0"]:
-        """None at all."""
-        return np.zeros((*rollout.rewards.shape, 0), np.float32)
 
     def fitted_inputs(self, rollout: Rollout) -> Inputs:
         """Features on the scale of the experts and of this first rollout."""

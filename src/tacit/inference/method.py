@@ -1,6 +1,7 @@
 """What a method is: the few places in which the six differ. The loop is the same for all."""
 
 import dataclasses
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,10 +15,12 @@ from tacit.argument_checks import check_count
 from tacit.constraints.inputs import Inputs, Steps
 from tacit.control.learner import Rollout
 from tacit.errors import ArgumentError
-from tacit.inference.constraint_update import gradient_passes
+from tacit.inference.constraint_update import Minibatch, gradient_passes
 from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.importance_weights import DRIFT_LIMITS
 from tacit.inference.replay import Replay, sample_steps
+
+JUDGED_EXPERTS = 2048  # steps by which the experts' own cost is measured
 
 
 class Learned(NamedTuple):
@@ -57,7 +60,7 @@ class Round(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Method:
+class Method(ABC):
     """Settings that all methods share.
 
     Fields:
@@ -83,8 +86,6 @@ class Method:
     budget: float = 0.0
 
     name: ClassVar[str]
-    weighted: ClassVar[bool] = False
-    """Whether importance weights and their drift are used."""
     rewards_too: ClassVar[bool] = False
     """Whether the method changes the reward and knows no price of cost."""
 
@@ -144,9 +145,9 @@ class Method:
         """The model to be asked after training."""
         return learned.model
 
+    @abstractmethod
     def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> Any:
         """The constraint model before learning."""
-        raise NotImplementedError
 
     def new_memory(
         self, model: Any, experts: ExpertSteps, worlds: int, *, key: Key[Array, ""]
@@ -159,52 +160,39 @@ class Method:
         """What of a rollout goes into the replay."""
         return sample_steps(rollout, self.rows, generator)
 
+    @abstractmethod
     def judge(
         self, learned: Learned, rollout: Rollout, confidence: float
     ) -> tuple[Learned, Float[np.ndarray, "T n"]]:
         """The cost of every step of a rollout (or its reward, where `rewards_too`)."""
-        raise NotImplementedError
 
     def allowance(self, expert_cost: float) -> float:
         """The mean cost of a step that the policy may have."""
         return self.budget + expert_cost
 
-    def experts_cost(
-        self,
-        learned: Learned,
-        experts: ExpertSteps,
-        number: int,
-        width: int,
-        confidence: float,
-        generator: np.random.Generator,
-    ) -> float:
-        """Mean cost of a step of the experts, from `number` of them, in pieces of `width` steps."""
-        raise NotImplementedError
+    @abstractmethod
+    def experts_cost(self, learned: Learned, given: Round, width: int) -> float:
+        """Mean cost of a step of the experts, from some of them, in pieces of `width` steps."""
 
     def log_feasibility(
         self, model: Any, memory: Any, steps: Steps, confidence: Array | float
     ) -> Float[Array, "*n"]:
-        """Log phi of the samples, for the importance weights."""
-        raise NotImplementedError
+        """Log phi of the samples, for importance weights; without it they are equal."""
+        del model, memory, confidence
+        return jnp.zeros(steps.present.shape)
 
-    def loss(
-        self,
-        model: Any,
-        memory: Any,
-        experts: Steps,
-        policy: Steps,
-        weights: Float[Array, "*n"],
-        confidence: Array | float,
-        *,
-        key: Key[Array, ""],
-    ) -> Float[Array, ""]:
+    @abstractmethod
+    def loss(self, model: Any, batch: Minibatch) -> Float[Array, ""]:
         """What the constraint's gradient steps make small."""
-        raise NotImplementedError
+
+    def experts_sample(self, given: Round, number: int) -> Steps:
+        """Samples of the experts like those in the replay."""
+        return given.experts.draw(number, given.generator)
 
     def batches(self, given: Round) -> tuple[Steps, Steps]:
         """Steps of experts and of policies, [passes, minibatch] each."""
         number = self.passes * self.minibatch
-        experts = given.experts.draw(number, given.generator)
+        experts = self.experts_sample(given, number)
         policy = given.replay.draw(number, self.past, given.generator, given.mixture)
         return self.stacked(experts), self.stacked(policy)
 

@@ -1,19 +1,36 @@
-"""What methods share whose constraint charges every step by itself."""
+"""What methods share whose constraint is one network that charges every step by itself."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float, Key
 
+from tacit.constraints.classifier_model import ClassifierModel
+from tacit.constraints.inputs import Inputs
 from tacit.constraints.learned_constraint import cost_of
+from tacit.constraints.network_model import NetworkModel
 from tacit.control.learner import Rollout
-from tacit.inference.expert_steps import ExpertSteps
-from tacit.inference.method import Learned, Method
+from tacit.inference.method import JUDGED_EXPERTS, Learned, Method, Round
 
 
 @dataclass(frozen=True)
 class StepCosts(Method):
-    """A method whose model says what a step costs: ICRL, BC2L, VICRL, ICL."""
+    """A method whose model says what a step costs: all but CA-ICRL.
+
+    Fields:
+        hidden: units of each hidden layer of the model.
+    """
+
+    hidden: tuple[int, ...] = (64, 64)
+
+    kind: ClassVar[type[NetworkModel]] = ClassifierModel
+    """Of the model."""
+
+    def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> NetworkModel:
+        """The model before learning."""
+        del experts
+        return self.kind.start(inputs, self.hidden, key=key)
 
     def judge(
         self, learned: Learned, rollout: Rollout, confidence: float
@@ -22,16 +39,9 @@ class StepCosts(Method):
         observations, actions = rollout.observations, rollout.actions
         return learned, np.asarray(cost_of(learned.model, observations, actions, confidence))
 
-    def experts_cost(
-        self,
-        learned: Learned,
-        experts: ExpertSteps,
-        number: int,
-        width: int,
-        confidence: float,
-        generator: np.random.Generator,
-    ) -> float:
-        """Mean cost of `number` steps of the experts."""
+    def experts_cost(self, learned: Learned, given: Round, width: int) -> float:
+        """Mean cost of some steps of the experts."""
         del width
-        steps = experts.draw(number, generator)
-        return float(cost_of(learned.model, steps.observations, steps.actions, confidence).mean())
+        steps = given.experts.draw(JUDGED_EXPERTS, given.generator)
+        costs = cost_of(learned.model, steps.observations, steps.actions, given.confidence)
+        return float(costs.mean())

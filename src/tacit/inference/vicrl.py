@@ -16,11 +16,13 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
-from tacit.constraints.inputs import Inputs, Steps
-from tacit.constraints.variational_model import VariationalModel, beta_divergence
+from tacit.constraints.belief import beta_divergence
+from tacit.constraints.network_model import NetworkModel
+from tacit.constraints.variational_model import VariationalModel
 from tacit.errors import ArgumentError
+from tacit.inference.method import Minibatch
 from tacit.inference.step_costs import StepCosts
 
 SMALLEST_LOG = -11.5  # of a draw, log(1e-5): one draw near zero must not outweigh a batch
@@ -31,16 +33,15 @@ class VICRL(StepCosts):
     """Settings of VICRL.
 
     Fields:
-        hidden: units of each hidden layer.
         regulariser: weight of the divergence from the prior.
         prior: alpha and beta of the prior.
     """
 
-    hidden: tuple[int, ...] = (64, 64)
     regulariser: float = 0.5
     prior: tuple[float, float] = (0.9, 0.1)
 
     name: ClassVar[str] = "vicrl"
+    kind: ClassVar[type[NetworkModel]] = VariationalModel
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,27 +49,11 @@ class VICRL(StepCosts):
             raise ArgumentError(f"prior must be two numbers above 0, not {self.prior!r}")
         object.__setattr__(self, "prior", tuple(self.prior))
 
-    def new_model(self, inputs: Inputs, experts: int, *, key: Key[Array, ""]) -> VariationalModel:
-        """Alpha and beta before learning."""
-        del experts
-        return VariationalModel.start(inputs, self.hidden, key=key)
-
-    def loss(
-        self,
-        model: VariationalModel,
-        memory: tuple,
-        experts: Steps,
-        policy: Steps,
-        weights: Float[Array, "*n"],
-        confidence: Array | float,
-        *,
-        key: Key[Array, ""],
-    ) -> Float[Array, ""]:
+    def loss(self, model: VariationalModel, batch: Minibatch) -> Float[Array, ""]:
         """The negative log-likelihood by one draw per step, and the divergence."""
-        del memory, weights, confidence
-        first, second = jax.random.split(key)
+        first, second = jax.random.split(batch.key)
         terms = []
-        for steps, step_key in ((experts, first), (policy, second)):
+        for steps, step_key in ((batch.experts, first), (batch.policy, second)):
             log = jnp.maximum(model.log_sample(steps, key=step_key), SMALLEST_LOG)
             divergence = beta_divergence(
                 *model.belief(steps.observations, steps.actions), *self.prior
