@@ -30,6 +30,7 @@ from timing import Row, Target, describe_machine, show, timed, verdict
 import tacit
 from tacit.constraints.inputs import Inputs
 from tacit.control.learner import Rollout
+from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.inference.ca_icrl import CAICRL
 from tacit.inference.expert_steps import ExpertSteps
@@ -115,9 +116,9 @@ def measure(number: int, method: CAICRL, steps: int, subsets: int) -> dict[str, 
     seen = np.asarray(experts.draw(10_000, generator).observations)
     space = tacit.make(TASK).action_space
     inputs = Inputs.fit(space, seen, np.asarray(rollout.observations).reshape(-1, sizes[0]))
-    learned = method.start(inputs, experts, WORLDS, key=jax.random.key(0))
+    learned = method.start(inputs, experts, PPO(worlds=WORLDS), key=jax.random.key(0))
     # Episodes of length 1 do not drift: every update makes all its passes, whatever N is.
-    given = Round(experts, replay, generator, method.learning_rate, 1.0, CONFIDENCE)
+    given = Round(experts, replay, generator, 0.0, 1.0, CONFIDENCE)
 
     def update() -> None:
         nonlocal learned

@@ -18,7 +18,7 @@ from timing import Row, Target, describe_machine, in_turns, rate, ratio, show, t
 import tacit
 from tacit.control.trainer import Trainer
 from tacit.inference.loop import Inference
-from tacit.inference.methods import METHODS, forward_preset, make_method
+from tacit.inference.methods import METHODS, forward_preset, kind_of, make_method
 
 EXPERTS, LENGTH = 100, 1000
 TARGETS = {"ca-icrl": Target(2.0, at_most=True)}
@@ -42,7 +42,7 @@ def main() -> int:
 def against_plain(name: str, experts, quick: bool) -> Row:
     """One method, in turns with training on the true cost."""
     task = tacit.make(TASK)
-    settings = forward_preset(name, task)
+    settings = forward_preset(kind_of(name, (), None), task)
     if quick:
         settings = dataclasses.replace(settings, worlds=4, rollout=64, epochs=1)
     method = make_method(name, task, {})

@@ -73,6 +73,7 @@ def test_import_registers_the_environments_and_leaves_the_precision_of_jax_alone
                     "BiasedPendulum",
                     "BlockedAnt",
                     "BlockedHalfCheetah",
+                    "BlockedPoint",
                     "BlockedSwimmer",
                     "BlockedWalker",
                     "Chain",

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.control import learner as learning
 from tacit.control.advantage import advantages
-from tacit.control.learner import Rollout
+from tacit.control.learner import Rollout, worst_costs
 from tacit.control.multiplier import Multiplier
 from tacit.control.normalisation import Moments
 from tacit.control.ppo import PPO
@@ -69,6 +69,8 @@ def test_a_batch_holds_the_advantages_of_scaled_signals(learner, rollout):
     scale = np.std(sums, axis=(0, 1))
     np.testing.assert_allclose(np.sqrt(after.scales.variance), scale, rtol=1e-4)
     np.testing.assert_allclose(after.sums, total, rtol=1e-4, atol=1e-6)
+    # Costs are scaled alike, by the largest of them.
+    scale[1:] = scale[1:].max()
 
     def look(observations):
         return np.clip((observations - np.arange(4.0)) / np.sqrt(1 + np.arange(4.0)), -10, 10)
@@ -171,3 +173,37 @@ def test_the_price_sees_costs_as_they_are(learner, rollout):
         for choice in (True, False)
     ]
     np.testing.assert_array_equal(*prices)
+
+
+def test_the_worst_cost_of_episodes_is_followed_over_rollouts():
+    draws = np.random.default_rng(3)
+    costs = draws.random((2, STEPS, WORLDS, 2)) ** 3
+    ended = draws.random((2, STEPS, WORLDS)) < 0.3
+    worst, rises = jnp.zeros((WORLDS, 2)), []
+    for part, end in zip(costs, ended, strict=True):
+        worst, rise = worst_costs(worst, jnp.asarray(part), jnp.asarray(end))
+        rises.append(np.asarray(rise))
+    whole, over = costs.reshape(-1, WORLDS, 2), ended.reshape(-1, WORLDS)
+    total, going = np.zeros(2), np.zeros((WORLDS, 2))
+    for world in range(WORLDS):
+        begin = 0
+        for end in [*np.flatnonzero(over[:, world]), len(whole) - 1]:
+            if begin <= end:
+                episode = whole[begin : end + 1, world].max(axis=0)
+                total += episode
+                going[world] = 0 if over[end, world] else episode
+            begin = end + 1
+    np.testing.assert_allclose(np.mean(rises, axis=0) * len(whole) * WORLDS, total, rtol=1e-5)
+    np.testing.assert_allclose(worst, going, rtol=1e-6)
+
+
+def test_worlds_without_exploration_do_not_move_the_policy(learner, rollout):
+    quiet = dataclasses.replace(SETTINGS, intent=1 / WORLDS)
+    _, plain = prepare(learner, rollout, SETTINGS)
+    _, batch = prepare(learner, rollout, quiet)
+    shape = (STEPS, WORLDS, -1)
+    gains, usual = batch.advantages.reshape(shape), plain.advantages.reshape(shape)
+    np.testing.assert_allclose(gains[:, 1:], usual[:, 1:], rtol=1e-6)
+    mean = np.broadcast_to(usual[:, 1:].mean(axis=(0, 1)), gains[:, 0].shape)
+    np.testing.assert_allclose(gains[:, 0], mean, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(batch.returns, plain.returns, rtol=1e-6)

@@ -180,3 +180,22 @@ def test_very_large_prices_stay_finite():
     assert np.isfinite(found).all()
     assert found[-1, 0] == pytest.approx(float(state.theta[0]))
     assert expit(state.theta[0]) == 1
+
+
+def test_the_price_of_a_share_moves_at_most_by_its_rate_and_as_fast_down_as_up():
+    rules = Multiplier(kind="share", budget_per="worst", budget=0.04, rate=0.03, largest=10.0)
+    up, _ = prices(rules, [0.5] * 20)
+    np.testing.assert_allclose(up[:, 0], np.exp(0.03 * np.arange(1, 21)), rtol=1e-4)
+    down, _ = prices(rules, [0.0] * 20)
+    np.testing.assert_allclose(down[:, 0], np.exp(-0.03 * np.arange(1, 21)), rtol=0.02)
+    level, _ = prices(rules, [0.04] * 20)
+    np.testing.assert_allclose(level, 1.0, rtol=1e-5)
+
+
+def test_the_price_of_a_share_stays_within_its_bounds():
+    rules = Multiplier(kind="share", budget_per="worst", rate=1.0, largest=10.0)
+    found, state = prices(rules, [0.5] * 10)
+    assert found.max() == 10
+    found, _ = prices(rules, [0.0] * 30, state._replace(allowance=jnp.array([0.1])))
+    assert 0 < found.min() <= 0.011
+    assert found[1] < 10

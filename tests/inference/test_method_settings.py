@@ -10,7 +10,8 @@ from tacit.inference.ca_icrl import CAICRL
 from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.icl import ICL
 from tacit.inference.icrl import ICRL
-from tacit.inference.methods import METHODS, forward_preset, make_method
+from tacit.inference.methods import KINDS, METHODS, forward_preset, kind_of, make_method
+from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.vicrl import VICRL
 from tacit.inference.voters import Voters
 
@@ -33,6 +34,10 @@ from tacit.inference.voters import Voters
         (CAICRL, {"granularity": "episode"}, "granularity"),
         (CAICRL, {"encoder": "lstm"}, "encoder"),
         (CAICRL, {"tokens": 0}, "tokens"),
+        (ReachCAICRL, {"every": 0}, "every"),
+        (ReachCAICRL, {"budget": 1.5}, "budget"),
+        (ReachCAICRL, {"reading": "gentle"}, "reading"),
+        (ReachCAICRL, {"objective": "counts"}, "objective"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(kind, settings, message):
@@ -42,7 +47,7 @@ def test_settings_that_make_no_sense_are_refused(kind, settings, message):
 
 def test_layers_may_be_given_as_a_list_and_settings_are_hashable():
     assert ICRL(hidden=[8, 8]) == ICRL(hidden=(8, 8))
-    for kind in METHODS.values():
+    for kind in (*KINDS.values(), CAICRL):
         assert hash(kind()) == hash(kind())
 
 
@@ -58,14 +63,36 @@ def test_votes_follow_the_objective(objective, votes):
 def test_every_method_has_settings_for_every_robot(name):
     for robot in ("BlockedHalfCheetah", "BiasedPendulum"):
         task = tacit.make(robot)
-        assert make_method(name, task, {}).name == name
-        assert forward_preset(name, task).steps >= 1_000_000
-        assert make_method(name, task, {"rows": 77}).rows == 77
+        method = make_method(name, task, {})
+        assert method.name == name
+        assert forward_preset(type(method), task).steps >= 1_000_000
+        assert make_method(name, task, {"rows": 77}).settings()["rows"] == 77
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({}, ReachCAICRL),
+        ({"reading": "hard", "budget": 0.1}, ReachCAICRL),
+        ({"objective": "reach"}, ReachCAICRL),
+        ({"objective": "quantile"}, CAICRL),
+        ({"encoder": "bidaf"}, CAICRL),
+        ({"votes": "visits"}, CAICRL),
+    ],
+)
+def test_an_objective_or_a_setting_of_the_encoder_chooses_the_encoder(settings, kind):
+    assert kind_of("ca-icrl", settings, settings.get("objective")) is kind
+    assert type(make_method("ca-icrl", tacit.make("BlockedPoint"), settings)) is kind
+
+
+def test_reach_does_not_take_settings_of_the_encoder():
+    with pytest.raises(ArgumentError, match="no setting 'encoder'"):
+        make_method("ca-icrl", tacit.make("BlockedPoint"), {"objective": "reach", "encoder": "x"})
 
 
 def test_an_experts_steps_have_no_order_that_could_give_it_away():
     seen = np.arange(3 * 41, dtype=np.float32).reshape(3, 41, 1)
-    experts = ExpertSteps(seen, np.zeros((3, 40, 1), np.float32), np.array([40] * 3), None)
+    experts = ExpertSteps(seen, np.zeros((3, 40, 1), np.float32), np.array([40] * 3), None, 0.0)
     ordered = Voters.draw(experts, 3, 16, np.random.default_rng(0))
     mixed = ordered.shuffled(np.random.default_rng(1))
     assert (np.diff(np.asarray(ordered.step), axis=1) > 0).all()

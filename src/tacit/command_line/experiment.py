@@ -10,7 +10,10 @@ from tacit.command_line.tables import console, progress_bar, show_table
 from tacit.command_line.tasks import find_task, parse_setting
 from tacit.command_line.training import checked
 from tacit.control.ppo import PPO
+from tacit.control.presets import preset
+from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
+from tacit.experiments.confidence import confidence_table, run_confidence
 from tacit.experiments.coverage import CoverageSettings, run_coverage
 from tacit.experiments.methods import collect_idle, run_methods
 from tacit.experiments.methods_cell import NAMES, Comparison
@@ -165,6 +168,71 @@ class Methods:
         return comparison
 
 
+@dataclass(frozen=True)
+class Confidence:
+    """Does a confidence level mean what it says on a simulated task? CA-ICRL, with seeds.
+
+    Args:
+        out: folder for the table, the figure and the finished cells.
+        task: name of a simulated task; by default BlockedPoint.
+        settings: options of the task, as in --set noise_std=0.2.
+        experts: file or folder with the demonstrations; {seed} in it stands for the seed.
+        numbers: of demonstrations.
+        confidences: levels to ask for.
+        seeds: one cell for each, with other demonstrations.
+        steps: environment steps of each cell; by default those of the task's settings.
+        train: settings of PPO, as in --train worlds=32 rollout=256.
+        threads: for the simulator of each cell.
+        processes: cells that run at a time.
+    """
+
+    out: Path
+    experts: str
+    task: str = "BlockedPoint"
+    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = ()
+    numbers: tuple[int, ...] = (5, 20, 100)
+    confidences: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+    steps: int | None = None
+    train: tuple[str, ...] = ()
+    threads: int = 1
+    processes: int = 1
+
+    def run(self) -> None:
+        """Run with a bar and a line per number and confidence, then show the table."""
+        comparison = Comparison(
+            task=self.task,
+            options=dict(parse_setting(setting) for setting in self.settings),
+            experts=self.experts,
+            train=train_settings(self.train),
+        )
+        task = find_task(self.task, self.settings)
+        if not isinstance(task, SimulatedTask):
+            raise ArgumentError(
+                f"{self.task} is computed exactly: see `tacit experiment run coverage`"
+            )
+        steps = self.steps or preset(task).steps
+        with progress_bar() as bar:
+            job = bar.add_task("confidence", total=1)
+            rows = run_confidence(
+                self.out,
+                replace(comparison, steps=steps),
+                numbers=self.numbers,
+                confidences=self.confidences,
+                seeds=self.seeds,
+                processes=self.processes,
+                threads=self.threads,
+                progress=lambda done, total, text: bar.update(
+                    job, completed=done, total=total, description=text
+                ),
+                notice=lambda sentence: bar.console.print(sentence, markup=False),
+            )
+        show_table(f"CA-ICRL on {self.task}, {steps:,} steps", *confidence_table(rows))
+        console.print(
+            f"written: {self.out / 'confidence.md'}, {self.out / 'confidence.png'}", markup=False
+        )
+
+
 def train_settings(settings: tuple[str, ...]) -> dict[str, Any]:
     """Settings of PPO from `key=value`."""
     changes = {}
@@ -178,7 +246,8 @@ def experiment(
     action: tyro.conf.Positional[Literal["run"]],
     name: Annotated[
         Annotated[Coverage, tyro.conf.subcommand("coverage", prefix_name=False)]
-        | Annotated[Methods, tyro.conf.subcommand("methods", prefix_name=False)],
+        | Annotated[Methods, tyro.conf.subcommand("methods", prefix_name=False)]
+        | Annotated[Confidence, tyro.conf.subcommand("confidence", prefix_name=False)],
         tyro.conf.arg(name=""),
     ],
 ) -> None:
@@ -187,6 +256,7 @@ def experiment(
     Args:
         action: run.
         name: coverage: does a confidence level mean what it says? methods: which one is best?
+            confidence: does it mean that on a simulated task?
     """
     del action
     name.run()

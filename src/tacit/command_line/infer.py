@@ -11,15 +11,18 @@ from tacit.command_line.data import read
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.command_line.tasks import find_task
 from tacit.command_line.training import method_settings, watched, with_settings
+from tacit.constraints.reach_model import ReachModel
 from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_compiled import simulated
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.inference.methods import METHODS, check_method, forward_preset
+from tacit.inference.methods import check_method, forward_preset, kind_of
 from tacit.inference.result import Result
 from tacit.inference.simulated_result import SimulatedResult
+
+SHOWN_RULES = 3
 
 
 def infer(
@@ -28,7 +31,7 @@ def infer(
     number: int | None = None,
     method: str = "ca-icrl",
     confidence: float = 0.8,
-    objective: Literal["counts", "evidence", "quantile"] | None = None,
+    objective: Literal["reach", "counts", "evidence", "quantile"] | None = None,
     votes: Literal["visits", "visits-fallible", "independent", "abstain"] | None = None,
     reading: Literal["graded", "soft", "hard"] | None = None,
     seed: int = 0,
@@ -71,8 +74,10 @@ def infer(
     if isinstance(chosen, TabularTask) and method == "ca-icrl" and not sampled:
         facts = learned_exactly(chosen, demonstrations, asked, train or learn)
     else:
-        asked.update(method_settings(METHODS[method], learn), sampled=sampled, threads=threads)
-        forward = with_settings(forward_preset(method, as_simulator(chosen)), train)
+        named = [setting.partition("=")[0] for setting in (*learn, *options)]
+        kind = kind_of(method, named, objective)
+        asked.update(method_settings(kind, learn), sampled=sampled, threads=threads)
+        forward = with_settings(forward_preset(kind, as_simulator(chosen)), train)
         facts = learned_by_sampling(chosen, demonstrations, forward, asked)
     show_facts(
         f"{method} on {chosen.name}, {len(demonstrations)} demonstrations",
@@ -145,8 +150,12 @@ def sampled_performance(result: SimulatedResult) -> dict[str, str]:
             "that of the experts": f"{metrics['expert_cost']:.3f}",
             "price of cost": f"{metrics['multiplier']:.1f}",
         }
+    if "constraint_loss" in metrics:
+        facts["loss of the constraint"] = f"{metrics['constraint_loss']:.3f}"
+    if isinstance(result.constraint.model, ReachModel):
+        for place, rule in enumerate(result.constraint.rules()[:SHOWN_RULES]):
+            facts[f"rule {place + 1}"] = str(rule)
     return facts | {
-        "loss of the constraint": f"{metrics['constraint_loss']:.3f}",
         "steps": f"{int(metrics['steps']):,}",
         "time": f"{metrics['minutes']:.1f} min",
     }

@@ -13,6 +13,7 @@ from tacit.constraints.classifier_model import ClassifierModel
 from tacit.constraints.confidence_constraint import BeliefModel
 from tacit.constraints.expert_memory import Evidence
 from tacit.constraints.inputs import Inputs
+from tacit.constraints.reach_model import ReachModel, Rule
 from tacit.constraints.tabular_constraint import check_confidence
 from tacit.constraints.variational_model import VariationalModel
 from tacit.errors import ArgumentError, StorageError
@@ -24,6 +25,7 @@ MODELS: dict[str, Any] = {
     "classifier": ClassifierModel,
     "variational": VariationalModel,
     "belief": BeliefModel,
+    "reach": ReachModel,
 }
 
 
@@ -111,7 +113,7 @@ class LearnedConstraint:
 
     def evidence(self, observations: np.ndarray, actions: np.ndarray, *, most: int = 5) -> Evidence:
         """How many experts speak for and against each step, and by which of their own."""
-        if not isinstance(self.model, BeliefModel):
+        if not isinstance(self.model, BeliefModel | ReachModel):
             raise ArgumentError(
                 "this constraint was not learned from votes of single experts, so that nobody can "
                 "say who speaks for a step: method 'ca-icrl' keeps them"
@@ -119,6 +121,19 @@ class LearnedConstraint:
         flat, acted, shape = self.rows(observations, actions)
         flat, acted = self.in_time(flat, acted, shape)
         return self.model.evidence(flat, acted, most=most).arranged(shape)
+
+    def rules(self, confidence: float | None = None) -> list[Rule]:
+        """What is forbidden at the confidence, quantity by quantity, the strongest evidence first.
+
+        Only sides that policies wanted to go to and experts did not: all that a person needs to
+        read to know what the experts avoided.
+        """
+        if not isinstance(self.model, ReachModel):
+            raise ArgumentError(
+                "this constraint is a network, which nobody can read: method 'ca-icrl' with "
+                "objective 'reach', the default, gives rules"
+            )
+        return self.model.rules(self.check(confidence))
 
     def ask(
         self,
@@ -196,7 +211,7 @@ class LearnedConstraint:
         if not self.any_confidence and abs(confidence - self.confidence) > 1e-12:
             raise ArgumentError(
                 f"this constraint answers at one confidence only, {self.confidence}; one learned "
-                "by method 'ca-icrl' with objective 'counts' or 'evidence' answers at all"
+                "by method 'ca-icrl' answers at all, but for objective 'quantile'"
             )
         return float(confidence)
 

@@ -16,6 +16,7 @@ from tacit.control.normalisation import Moments
 from tacit.control.ppo import PPO, Batch, PolicyUpdate, update_critics, update_policy
 
 SILENT = 1e-6
+REMEMBERED_EPISODES = 50
 
 
 class Rollout(NamedTuple):
@@ -38,7 +39,9 @@ class Learner(NamedTuple):
         observed: moments of the observations.
         scales: moments of the discounted sums of reward and costs.
         sums: [n, 1 + k] these sums in the episodes that are running.
+        worst: [n, k] the highest cost of a step so far, in these episodes.
         multiplier: the price of cost.
+        share: [k] mean of the worst cost of an episode, lately.
         episode_length: mean length of the episodes that ended lately, for budgets per episode.
         updates: how many there have been.
     """
@@ -50,7 +53,9 @@ class Learner(NamedTuple):
     observed: Moments
     scales: Moments
     sums: Float[Array, "n signals"]
+    worst: Float[Array, "n k"]
     multiplier: MultiplierState
+    share: Float[Array, " k"]
     episode_length: Float[Array, ""]
     updates: Int[Array, ""]
 
@@ -90,7 +95,9 @@ def start(
         observed=Moments.start(observation_size),
         scales=Moments.start(1 + constraints),
         sums=jnp.zeros((settings.worlds, 1 + constraints)),
+        worst=jnp.zeros((settings.worlds, constraints)),
         multiplier=multiplier.start(settings.multiplier, constraints),
+        share=jnp.zeros(constraints),
         episode_length=jnp.asarray(horizon or 1000, jnp.float32),
         updates=jnp.zeros((), jnp.int32),
     )
@@ -113,7 +120,7 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
     sums, returns = normalisation.running_returns(learner.sums, signals, ended, discounts)
     scales = normalisation.add(learner.scales, returns)
     use = jnp.array([settings.normalise_rewards] + [settings.normalise_costs] * costs)
-    signals = jnp.where(use, normalisation.rescale(scales, signals), signals)
+    signals = jnp.where(use, normalisation.rescale(one_scale(scales), signals), signals)
 
     learner = learner._replace(sums=sums, scales=scales)
     learner = with_price(learner, rollout, ended, settings)
@@ -127,14 +134,28 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
         # Where all steps cost the same, what is left is the critics' error, and would be scaled up.
         silent = rollout.costs.std(axis=(0, 1)) < SILENT
         gains = gains.at[..., 1:].set(jnp.where(silent, 0.0, gains[..., 1:]))
+    policy_gains = gains
+    if settings.intended:
+        others = gains[:, settings.intended :].mean(axis=(0, 1))
+        policy_gains = gains.at[:, : settings.intended].set(others)
     batch = Batch(
         observations=observations,
         actions=rollout.actions,
         log_probabilities=learner.policy.log_probability(observations, rollout.actions),
-        advantages=gains,
+        advantages=policy_gains,
         returns=gains + values,
     )
     return learner, jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:]), batch)
+
+
+def one_scale(scales: Moments) -> Moments:
+    """The scales with that of the largest cost for all costs.
+
+    Each by its own, a cost that hardly ever occurs would weigh as much as one that always does.
+    """
+    if scales.variance.shape[0] < 2:
+        return scales
+    return scales._replace(variance=scales.variance.at[1:].set(scales.variance[1:].max()))
 
 
 def with_price(
@@ -149,10 +170,34 @@ def with_price(
     keep = jnp.where(learner.updates > 0, 0.9, 0.0)
     length = keep * learner.episode_length + (1 - keep) * length
     costs = rollout.costs.mean(axis=(0, 1))
+    worst, rise = worst_costs(learner.worst, rollout.costs, ended)
+    # About as many episodes as it takes to see one that breaks the rule.
+    old = jnp.exp(-ended.size / length / REMEMBERED_EPISODES)
+    share = old * learner.share + (1 - old) * rise * length
     if settings.multiplier.budget_per == "episode":
         costs = costs * length
+    elif settings.multiplier.budget_per == "worst":
+        costs = share
     price = multiplier.ascend(settings.multiplier, learner.multiplier, costs)
-    return learner._replace(multiplier=price, episode_length=length)
+    return learner._replace(multiplier=price, episode_length=length, worst=worst, share=share)
+
+
+def worst_costs(
+    worst: Float[Array, "n k"], costs: Float[Array, "T n k"], ended: Bool[Array, "T n"]
+) -> tuple[Float[Array, "n k"], Float[Array, " k"]]:
+    """The worst cost so far in each episode that goes on, and by how much it rises per step.
+
+    Times the mean length of an episode, the rise is the mean of the episodes' worst cost, also
+    where episodes are longer than a rollout.
+    """
+
+    def step(worst: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
+        cost, end = now
+        after = jnp.maximum(worst, cost)
+        return jnp.where(end[:, None], 0.0, after), (after - worst).mean(axis=0)
+
+    worst, rises = jax.lax.scan(step, worst, (costs, ended))
+    return worst, rises.mean(axis=0)
 
 
 def look(observed: Moments, observations: Float[Array, "*n o"], settings: PPO) -> Array:

@@ -24,6 +24,9 @@ from tacit.errors import ArgumentError
 ADAM = optax.scale_by_adam(b2=0.999)
 
 
+LEAST_SHARE, LEAST_PRICE = 1e-3, 1e-2
+
+
 @dataclass(frozen=True)
 class Multiplier:
     """How the price of cost is set.
@@ -32,18 +35,21 @@ class Multiplier:
         kind: "lagrange": dual ascent, nu = softplus(theta) with Adam on theta. "pid": nu =
             proportional * error + integral * (sum of errors, not below 0) + derivative * (rise of
             the cost), not below 0. "penalty": nu = `start` wherever the cost is above its budget
-            and 0 otherwise; nothing is learned.
+            and 0 otherwise; nothing is learned. "share": log nu moves by at most `rate` per
+            update, up where the share of episodes that break the rule (the mean of their worst
+            step's cost) is above its budget and down where it is below.
         budget: cost that is allowed, one number for every constraint or one for each.
-        budget_per: "step": the mean cost of a step; "episode": of a whole episode, undiscounted.
+        budget_per: "step": the mean cost of a step; "episode": of a whole episode, undiscounted;
+            "worst": of an episode's worst step, which is what "share" is about.
         start: nu before the first update.
         rate: of the ascent: theta moves by about this much per update ("lagrange").
         largest: cap on nu, None for none.
         proportional, integral, derivative: gains of "pid".
     """
 
-    kind: Literal["lagrange", "pid", "penalty"] = "lagrange"
+    kind: Literal["lagrange", "pid", "penalty", "share"] = "lagrange"
     budget: float | tuple[float, ...] = 0.0
-    budget_per: Literal["step", "episode"] = "step"
+    budget_per: Literal["step", "episode", "worst"] = "step"
     start: float = 1.0
     rate: float = 0.1
     largest: float | None = None
@@ -54,8 +60,8 @@ class Multiplier:
     def __post_init__(self) -> None:
         if isinstance(self.budget, list):
             object.__setattr__(self, "budget", tuple(self.budget))
-        check_choice("kind", self.kind, ("lagrange", "pid", "penalty"))
-        check_choice("budget_per", self.budget_per, ("step", "episode"))
+        check_choice("kind", self.kind, ("lagrange", "pid", "penalty", "share"))
+        check_choice("budget_per", self.budget_per, ("step", "episode", "worst"))
         for budget in self.budgets_given:
             if not budget >= 0:
                 raise ArgumentError(f"a budget of cost must be at least 0, not {budget!r}")
@@ -127,6 +133,11 @@ def ascend(
             + settings.derivative * rise,
             0.0,
         )
+    elif settings.kind == "share":
+        # In units of the budget, and as fast down as up: whoever is far above may come back late.
+        direction = jnp.clip(error / (costs - error + LEAST_SHARE), -1.0, 1.0)
+        price = state.price * jnp.exp(settings.rate * direction)
+        price = jnp.maximum(price, LEAST_PRICE)
     else:
         price = jnp.where(error > 0, settings.start, 0.0)
     if settings.largest is not None:

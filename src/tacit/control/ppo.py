@@ -52,6 +52,9 @@ class PPO:
             experts: to end an episode early would save cost, and what differences there are
             between steps would vanish beside the reward's. Budgets see the costs as they are.
             None for yes where the cost is learned by inference, and no where it is given.
+        intent: share of the worlds in which the policy acts without exploration, so that what it
+            means to do can be told from what it tries out. They teach the critics only: taken for
+            draws, actions without noise would seem to say that noise is bad.
         multiplier: how the price of cost is set.
     """
 
@@ -76,6 +79,7 @@ class PPO:
     normalise_rewards: bool = True
     normalise_costs: bool = True
     relative_costs: bool | None = None
+    intent: float = 0.0
     multiplier: Multiplier = field(default_factory=Multiplier)
 
     def __post_init__(self) -> None:
@@ -91,6 +95,8 @@ class PPO:
         for name in shares:
             if not 0 <= getattr(self, name) <= 1:
                 raise ArgumentError(f"{name} must lie in [0, 1], not {getattr(self, name)!r}")
+        if not 0 <= self.intent < 1:
+            raise ArgumentError(f"intent must lie in [0, 1), not {self.intent!r}")
         for name in ("learning_rate", "clip", "smallest_std", "largest_gradient", "target_kl"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
@@ -112,6 +118,11 @@ class PPO:
     def batch(self) -> int:
         """Steps per update."""
         return self.worlds * self.rollout
+
+    @property
+    def intended(self) -> int:
+        """How many worlds are without exploration: the first ones."""
+        return round(self.intent * self.worlds)
 
     @property
     def iterations(self) -> int:

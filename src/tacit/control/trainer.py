@@ -151,7 +151,8 @@ class Trainer:
         """Step all worlds with the present policy."""
         steps, number = self.settings.rollout, self.settings.worlds
         actor = self.actor
-        noise = np.asarray(self.learner.policy.noise((steps, number), key=key))
+        noise = np.array(self.learner.policy.noise((steps, number), key=key))
+        noise[:, : self.settings.intended] = 0
         discrete = actor.std is None
         size = self.observations.shape[-1]
         shape = (steps, number)
@@ -237,7 +238,9 @@ class Trainer:
             # What cannot be saved is begun anew, now and whenever this state is taken up again.
             self.observations = self.worlds.reset(self.world_seed())
             self.ledger.running[:] = 0
-            self.learner = self.learner._replace(sums=jnp.zeros_like(self.learner.sums))
+            self.learner = self.learner._replace(
+                sums=jnp.zeros_like(self.learner.sums), worst=jnp.zeros_like(self.learner.worst)
+            )
             worlds = {}
         best = self.best or Best(self.actor, -np.inf, 0)
         return {

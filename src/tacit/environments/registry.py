@@ -16,6 +16,7 @@ from tacit.environments.blocked_locomotion import (
     blocked_swimmer,
     blocked_walker,
 )
+from tacit.environments.blocked_point import blocked_point
 from tacit.environments.gymnasium_task import gymnasium_task
 from tacit.environments.lab_tasks import chain, grid_world
 from tacit.environments.mujoco_environment import (
@@ -41,12 +42,20 @@ MUJOCO_TASKS: Mapping[str, Callable[..., MujocoRules]] = types.MappingProxyType(
         "BlockedSwimmer": blocked_swimmer,
     }
 )
-TASKS = types.MappingProxyType({**TABULAR_TASKS, **MUJOCO_TASKS})
+COMPILED_TASKS: Mapping[str, Callable[..., SimulatedTask]] = types.MappingProxyType(
+    {"BlockedPoint": blocked_point}
+)
+TASKS = types.MappingProxyType({**TABULAR_TASKS, **COMPILED_TASKS, **MUJOCO_TASKS})
 NAMESPACE, VERSION = "tacit/", "-v0"
 
 Tabular = Literal["Chain", "GridWorld"]
 Simulated = Literal[
-    "BlockedHalfCheetah", "BlockedAnt", "BiasedPendulum", "BlockedWalker", "BlockedSwimmer"
+    "BlockedPoint",
+    "BlockedHalfCheetah",
+    "BlockedAnt",
+    "BiasedPendulum",
+    "BlockedWalker",
+    "BlockedSwimmer",
 ]
 Foreign = gymnasium.Env[Any, Any] | Callable[..., gymnasium.Env[Any, Any]]
 
@@ -71,6 +80,9 @@ def make(name: str | Foreign, /, **options: Any) -> TabularTask | SimulatedTask:
     if name in TABULAR_TASKS:
         check_options(name, TABULAR_TASKS[name], options)
         return TABULAR_TASKS[name](**options)
+    if name in COMPILED_TASKS:
+        check_options(name, COMPILED_TASKS[name], options)
+        return COMPILED_TASKS[name](**options)
     rules = make_rules(name, options)
     defaults = inspect.signature(MUJOCO_TASKS[name]).parameters.values()
     given = {option.name: option.default for option in defaults} | options
@@ -100,6 +112,14 @@ class NamedEnvironment(TabularEnvironment):
         task = make(name, **options)
         assert isinstance(task, TabularTask)
         super().__init__(task, render_mode=render_mode)
+
+
+def named_environment(
+    name: str, *, render_mode: str | None = None, **options: Any
+) -> gymnasium.Env[Any, Any]:
+    """One world of the compiled task called `name`, for `gymnasium.make`."""
+    check_options(name, COMPILED_TASKS[name], options)
+    return COMPILED_TASKS[name](**options).environment(render_mode=render_mode)
 
 
 class NamedMujocoEnvironment(MujocoEnvironment):
@@ -134,13 +154,14 @@ def register_environments() -> None:
         identifier = f"{NAMESPACE}{name}{VERSION}"
         if identifier in gymnasium.registry:
             continue
-        tabular = name in TABULAR_TASKS
-        single = NamedEnvironment if tabular else NamedMujocoEnvironment
-        vector = None if tabular else f"{__name__}:{NamedMujocoVectorEnvironment.__name__}"
+        if name in MUJOCO_TASKS:
+            single, vector = NamedMujocoEnvironment, NamedMujocoVectorEnvironment
+        else:
+            single, vector = NamedEnvironment if name in TABULAR_TASKS else named_environment, None
         gymnasium.register(
             identifier,
             entry_point=f"{__name__}:{single.__name__}",
-            vector_entry_point=vector,
+            vector_entry_point=vector and f"{__name__}:{vector.__name__}",
             kwargs={"name": name},
         )
 

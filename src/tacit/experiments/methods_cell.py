@@ -24,13 +24,13 @@ from tacit.evaluation.evaluate import EXECUTED_EPISODES
 from tacit.evaluation.execution import execute
 from tacit.experiments.coverage import read_json, write_json
 from tacit.inference.infer import infer
-from tacit.inference.methods import METHODS, forward_preset
+from tacit.inference.methods import METHODS, forward_preset, kind_of
 from tacit.runs import versions
 from tacit.runs.continued import Told, run_to_the_end
 from tacit.runs.settings_file import read_settings
 
 NONE = "none"
-NAMES: tuple[str, ...] = (NONE, "ca-icrl", *(name for name in METHODS if name != "ca-icrl"))
+NAMES: tuple[str, ...] = (NONE, *METHODS)
 SETTINGS = "settings.json"
 FIRST_EXECUTED = 51
 STOPPED = 130
@@ -80,7 +80,7 @@ class Comparison:
 
     def forward(self, method: str, task: SimulatedTask) -> PPO:
         """Settings of PPO for a method."""
-        base = preset(task) if method == NONE else forward_preset(method, task)
+        base = preset(task) if method == NONE else forward_preset(kind_of(method, (), None), task)
         return dataclasses.replace(base, **self.train, steps=self.steps)
 
     def experts_file(self, seed: int) -> Path:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from tacit.constraints.classifier_model import ClassifierModel
 from tacit.constraints.inputs import Steps
-from tacit.inference.method import Minibatch
+from tacit.inference.constraint_update import Minibatch
 from tacit.inference.step_costs import StepCosts
 
 

@@ -51,10 +51,11 @@ from tacit.constraints.expert_memory import ExpertMemory, PolicyMemory
 from tacit.constraints.inputs import Inputs, Steps
 from tacit.constraints.vote_head import DEEP_VOTES, DeepVotes
 from tacit.errors import ArgumentError
+from tacit.inference.constraint_update import Minibatch
 from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.granularity import Granular
 from tacit.inference.learned_belief import divergence_from_prior, log_feasibility
-from tacit.inference.method import Learned, Minibatch, Round
+from tacit.inference.method import Learned, Round
 from tacit.inference.same_kind import same_kind_loss
 from tacit.inference.voters import Voters, past_policies
 
@@ -192,6 +193,7 @@ class CAICRL(Granular):
             given = given._replace(length=max(1.0, given.length / self.window))
         made = self.made(len(given.experts))
         if made.rounds:
+            assert given.replay is not None
             steps, used = past_policies(given.replay, made.rounds, made.windows, made.tokens)
             voters = voters._replace(policies=steps, used=jnp.asarray(used))
         learned = learned._replace(memory=learned.memory._replace(voters=voters))

@@ -25,12 +25,14 @@ class ExpertSteps:
         actions: [N, T, a], or [N, T] whole numbers where actions are discrete.
         lengths: [N] steps of each.
         ends: [N] running sum of the lengths.
+        mean_return: of an episode.
     """
 
     observations: Float[np.ndarray, "N rows o"]
     actions: Shaped[np.ndarray, "N T ..."]
     lengths: Int[np.ndarray, " N"]
     ends: Int[np.ndarray, " N"]
+    mean_return: float
 
     @classmethod
     def of(cls, task: SimulatedTask, demonstrations: Trajectories) -> "ExpertSteps":
@@ -43,7 +45,13 @@ class ExpertSteps:
         if isinstance(task.action_space, gymnasium.spaces.Discrete):
             actions = actions[:, :, 0]
         lengths = demonstrations.lengths
-        return cls(demonstrations.observations, actions, lengths, np.cumsum(lengths))
+        return cls(
+            observations=demonstrations.observations,
+            actions=actions,
+            lengths=lengths,
+            ends=np.cumsum(lengths),
+            mean_return=float(demonstrations.returns.mean()),
+        )
 
     def __len__(self) -> int:
         return len(self.lengths)

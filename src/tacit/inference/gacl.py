@@ -25,8 +25,9 @@ from tacit.control import normalisation
 from tacit.control.learner import Rollout
 from tacit.control.normalisation import Moments
 from tacit.inference.bc2l import cross_entropy
+from tacit.inference.constraint_update import Minibatch
 from tacit.inference.expert_steps import ExpertSteps
-from tacit.inference.method import Learned, Minibatch
+from tacit.inference.method import Learned
 from tacit.inference.step_costs import StepCosts
 
 DISCOUNT = 0.99

@@ -14,8 +14,9 @@ from tacit.constraints.confidence_model import GRANULARITIES, Granularity
 from tacit.constraints.inputs import Steps
 from tacit.constraints.learned_constraint import cost_of
 from tacit.control.learner import Rollout
-from tacit.inference.method import JUDGED_EXPERTS, Learned, Method, Round
+from tacit.inference.method import Learned, Round
 from tacit.inference.replay import sample_steps, sample_windows
+from tacit.inference.trained_method import JUDGED_EXPERTS, TrainedMethod
 
 # Two, whatever the machine: numbers must not depend on how many cores it has.
 HELPERS = ThreadPoolExecutor(max_workers=2)
@@ -29,7 +30,7 @@ def half_costs(
 
 
 @dataclass(frozen=True)
-class Granular(Method):
+class Granular(TrainedMethod):
     """Costs and samples of CA-ICRL, by its granularity.
 
     Fields:

@@ -26,8 +26,9 @@ from jaxtyping import Array, Float, Key
 from tacit.constraints.classifier_model import ClassifierModel
 from tacit.constraints.density import Flow, fit_flow, threshold_of, unlikeness
 from tacit.constraints.inputs import Inputs, Steps
+from tacit.inference.constraint_update import Minibatch
 from tacit.inference.expert_steps import ExpertSteps
-from tacit.inference.method import Learned, Minibatch, Round
+from tacit.inference.method import Learned, Round
 from tacit.inference.step_costs import StepCosts
 
 FITTED = 10_000
@@ -64,15 +65,16 @@ class ICL(StepCosts):
         flow = Flow.start(model.inputs.size, key=key)
         return Mixture(flow, jnp.zeros(()), jnp.zeros(self.rounds))
 
-    def allowance(self, expert_cost: float) -> float:
+    def allowance(self, expert_cost: float, confidence: float) -> float:
         """The budget itself; it is the cost that is kept below it on the experts."""
-        del expert_cost
+        del expert_cost, confidence
         return self.budget
 
     def update(
         self, learned: Learned, given: Round, *, key: Key[Array, ""]
     ) -> tuple[Learned, dict[str, float]]:
         """Weigh the newest policy, then let the cost learn from the mixture."""
+        assert given.replay is not None
         inputs, memory = learned.model.inputs, learned.memory
         if given.replay.rounds == 1:
             memory = fitted(inputs, memory, given, key=jax.random.fold_in(key, 0))

@@ -30,10 +30,10 @@ from tacit.inference.replay import Replay
 
 FITTED_EXPERTS = 10_000
 EXPLODED = 1e5
-# What an update of the constraint tells, repeated until the next one.
-HELD: tuple[str, ...] = ("constraint_loss", "constraint_passes", "drift", "expert_cost")
 # What the result tells of the last update of the policy.
 LAST: tuple[str, ...] = ("cost", "multiplier")
+# What the trainer tells of each cost where there are many.
+MANY: tuple[str, ...] = ("cost", "multiplier", "cost_value_error")
 # Streams of random numbers that must not be the same.
 MODEL, UPDATES, FITTING = 1_000_003, 1_000_033, 1_000_037
 
@@ -68,10 +68,11 @@ class Inference:
         self.task, self.experts, self.method = task, experts, method
         self.confidence, self.seed = confidence, seed
         changes_rewards = method.rewards_too
-        if forward.multiplier.budget_per != "step":
+        wanted = "worst" if method.number_of_costs(0) != 1 else "step"
+        if forward.multiplier.budget_per != wanted:
             raise ArgumentError(
-                "multiplier.budget_per must be 'step' here: what the experts spend, and the policy "
-                "may spend, is measured per step"
+                f"multiplier.budget_per must be {wanted!r} here: so is measured what the experts "
+                "spend, and the policy may spend"
             )
         if forward.relative_costs is None:
             forward = dataclasses.replace(forward, relative_costs=True)
@@ -80,23 +81,29 @@ class Inference:
             forward,
             seed=seed,
             cost=no_costs if changes_rewards else self.costs,
-            constraints=0 if changes_rewards else 1,
-            reward=self.judge if changes_rewards else None,
+            constraints=0 if changes_rewards else self.number_of_costs,
+            reward=self.judge if changes_rewards else self.feasible_rewards,
             threads=threads,
         )
         self.key = jax.random.fold_in(jax.random.key(seed), MODEL)
         self.learned = self.beginning(Inputs.blank(self.observation_size, task.action_space))
-        blank = method.sample(self.blank_rollout(), self.generator())
-        self.replay = Replay.start(method.rounds, blank)
+        self.replay = method.new_replay(self.blank_rollout(), self.generator())
         self.rollout: Rollout | None = None
+        self.worst = np.zeros((0, 0), np.float32)
         self.seconds = 0.0
-        told = HELD if method.rewards_too else HELD + LAST
+        # Repeated until the next update of the constraint.
+        told = method.told if method.rewards_too else method.told + LAST
         self.latest: dict[str, float] = dict.fromkeys(told, 0.0)
 
     @property
     def observation_size(self) -> int:
         """Numbers in an observation."""
         return self.task.observation_space.shape[0]
+
+    @property
+    def number_of_costs(self) -> int:
+        """Costs that the method gives, each with a price of its own."""
+        return self.method.number_of_costs(self.observation_size)
 
     @property
     def finished(self) -> bool:
@@ -115,10 +122,9 @@ class Inference:
 
     def beginning(self, inputs: Inputs) -> Learned:
         """Nothing learned yet."""
-        worlds = self.trainer.settings.worlds
         # Updates have the numbers from 1 on.
         key = jax.random.fold_in(self.key, 0)
-        return self.method.start(inputs, self.experts, worlds, key=key)
+        return self.method.start(inputs, self.experts, self.trainer.settings, key=key)
 
     def generator(self, stream: int = UPDATES) -> np.random.Generator:
         """Random draws of this iteration."""
@@ -127,7 +133,7 @@ class Inference:
     def advance(self) -> dict[str, float]:
         """One update of the policy and, when it is time, one of the constraint."""
         began = time.perf_counter()
-        facts = self.trainer.advance()
+        facts = self.summed(self.trainer.advance())
         if self.iteration == 1 or self.iteration % self.method.every == 0:
             self.latest.update(self.update_constraint(facts))
         self.latest.update({name: facts[name] for name in LAST if name in facts})
@@ -137,19 +143,24 @@ class Inference:
         facts["seconds"] = self.seconds
         return facts
 
+    def summed(self, facts: dict[str, float]) -> dict[str, float]:
+        """What is told of many costs: the mean cost of a step, and the highest of the prices."""
+        if self.number_of_costs == 1 or self.method.rewards_too:
+            return facts
+        prices = [value for name, value in facts.items() if name.startswith("multiplier ")]
+        kept = {name: value for name, value in facts.items() if name.rpartition(" ")[0] not in MANY}
+        return {**kept, "cost": float(self.worst.mean()), "multiplier": max(prices)}
+
     def update_constraint(self, facts: dict[str, float]) -> dict[str, float]:
         """Let the method learn from what the policy did; returns what to write down."""
         assert self.rollout is not None
         generator = self.generator()
-        sample = self.method.sample(self.rollout, generator)
-        self.replay.add(sample, generator)
-        passed = self.iteration / self.trainer.settings.iterations
-        shrink = 1 - (1 - self.method.final_learning_rate) * passed
+        self.method.remember(self.replay, self.rollout, generator)
         given = Round(
             experts=self.experts,
             replay=self.replay,
             generator=generator,
-            rate=self.method.learning_rate * shrink,
+            passed=self.iteration / self.trainer.settings.iterations,
             length=facts.get("episode_length", float(self.task.horizon or 1000)),
             confidence=self.confidence,
         )
@@ -157,11 +168,11 @@ class Inference:
         self.learned, news = self.method.update(self.learned, given, key=key)
         if not self.method.rewards_too:
             own = self.method.experts_cost(self.learned, given, self.trainer.settings.rollout)
-            self.trainer.allow(self.method.allowance(own))
+            self.trainer.allow(self.method.allowance(own, self.confidence))
             news["expert_cost"] = own
         return news
 
-    def judge(self, rollout: Rollout) -> Float[np.ndarray, "T n"]:
+    def judge(self, rollout: Rollout) -> Float[np.ndarray, "T n ..."]:
         """What the method says about a rollout: costs, or rewards where it changes those."""
         if self.iteration == 1:
             self.learned = self.beginning(self.fitted_inputs(rollout))
@@ -169,9 +180,19 @@ class Inference:
         self.learned, verdict = self.method.judge(self.learned, rollout, self.confidence)
         return verdict
 
-    def costs(self, rollout: Rollout) -> Float[np.ndarray, "T n 1"]:
-        """The learned cost of every step."""
-        return self.judge(rollout)[..., None]
+    def costs(self, rollout: Rollout) -> Float[np.ndarray, "T n k"]:
+        """The learned costs of every step."""
+        verdict = self.judge(rollout)
+        costs = verdict if verdict.ndim == 3 else verdict[..., None]
+        self.worst = costs.max(axis=-1)
+        return costs
+
+    def feasible_rewards(self, rollout: Rollout) -> Float[np.ndarray, "T n"]:
+        """What is earned counts as far as the step is feasible; what is lost counts in full."""
+        rewards = np.asarray(rollout.rewards)
+        if not self.method.only_feasible_rewards:
+            return rewards
+        return np.where(rewards > 0, rewards * (1 - self.worst), rewards)
 
     def fitted_inputs(self, rollout: Rollout) -> Inputs:
         """Features on the scale of the experts and of this first rollout."""
@@ -194,7 +215,7 @@ class Inference:
         return {
             "trainer": self.trainer.state(),
             "learned": self.learned,
-            "replay": self.replay.state(),
+            "replay": {} if self.replay is None else self.replay.state(),
             "seconds": self.seconds,
             "latest": dict(self.latest),
         }
@@ -220,7 +241,7 @@ class Inference:
         """Go on from a `state`."""
         self.trainer.restore(state["trainer"])
         self.learned = jax.tree.map(jax.numpy.asarray, state["learned"])
-        self.replay = Replay.from_state(state["replay"])
+        self.replay = Replay.from_state(state["replay"]) if state["replay"] else None
         self.seconds = float(state["seconds"])
         self.latest = {name: float(value) for name, value in state["latest"].items()}
 

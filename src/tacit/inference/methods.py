@@ -1,6 +1,7 @@
 """The methods by name, with settings that were found to work on each task."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from tacit.control import presets
@@ -10,17 +11,19 @@ from tacit.environments.registry import nearest
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.inference.bc2l import BC2L
-from tacit.inference.ca_icrl import CAICRL
+from tacit.inference.ca_icrl import CAICRL, OBJECTIVES
 from tacit.inference.gacl import GACL
 from tacit.inference.icl import ICL
 from tacit.inference.icrl import ICRL
 from tacit.inference.method import Method
+from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.vicrl import VICRL
 
-METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (CAICRL, ICRL, VICRL, BC2L, GACL, ICL)
+METHODS: tuple[str, ...] = ("ca-icrl", "icrl", "vicrl", "bc2l", "gacl", "icl")
+KINDS: dict[str, type[Method]] = {
+    method.name: method for method in (ReachCAICRL, ICRL, VICRL, BC2L, GACL, ICL)
 }
-# What differs from the defaults, by task; but for GACL, which updates at every rollout anyway.
+# What differs from the defaults, by task; but for methods that update at every rollout anyway.
 PRESETS: dict[str, dict[str, Any]] = {
     # Millimetres decide, and there are few updates: a slower constraint stays blind.
     "BiasedPendulum": {"every": 2, "passes": 40, "learning_rate": 3e-3},
@@ -34,10 +37,24 @@ def check_method(name: str) -> None:
         raise ArgumentError(f"method must be one of {', '.join(METHODS)}, not {name!r}{hint}")
 
 
+def kind_of(name: str, settings: Iterable[str], objective: str | None) -> type[Method]:
+    """The class of the method.
+
+    CA-ICRL has two: by reach, the default; and with an encoder for the other objectives, also when
+    a setting is named that reach has not.
+    """
+    check_method(name)
+    kind = KINDS[name]
+    known = {field.name for field in dataclasses.fields(kind)}
+    beyond = objective is None and not known.issuperset(settings)
+    if kind is ReachCAICRL and (objective in OBJECTIVES or beyond):
+        return CAICRL
+    return kind
+
+
 def make_method(name: str, task: SimulatedTask, settings: dict[str, Any]) -> Method:
     """The method called `name` with its settings for the task, and `settings` in their place."""
-    check_method(name)
-    kind = METHODS[name]
+    kind = kind_of(name, settings, settings.get("objective"))
     fields = {field.name: field.name for field in dataclasses.fields(kind)}
     for setting in settings:
         if setting not in fields:
@@ -45,12 +62,12 @@ def make_method(name: str, task: SimulatedTask, settings: dict[str, Any]) -> Met
                 f"{name} has no setting {setting!r}; it has {', '.join(fields)}"
                 f"{nearest(str(setting).lower(), fields)}"
             )
-    base = {} if name == "gacl" else PRESETS.get(task.name, {})
+    base = {} if kind in (GACL, ReachCAICRL) else PRESETS.get(task.name, {})
     return kind(**{**base, **settings})
 
 
-def forward_preset(name: str, task: SimulatedTask) -> PPO:
-    """Settings of forward control for a method on a task.
+def forward_preset(kind: type[Method], task: SimulatedTask) -> PPO:
+    """Settings of forward control for a kind of method on a task.
 
     Those of an expert on the true cost, but for the price. Steps are charged relative to each other
     (see `PPO.relative_costs`), so that it is a weight beside the reward's advantages. It is capped
@@ -58,6 +75,10 @@ def forward_preset(name: str, task: SimulatedTask) -> PPO:
     """
     base = presets.preset(task)
     price = Multiplier(start=1.0, rate=0.1, largest=2.0)
-    if name == "icl":
+    if kind is ReachCAICRL:
+        # Slow: a high price too early, and nothing else is learned than to keep the rule.
+        price = Multiplier(kind="share", budget_per="worst", start=1.0, rate=0.03, largest=10.0)
+        return dataclasses.replace(base, multiplier=price, intent=0.25)
+    if kind is ICL:
         price = Multiplier(kind="penalty", start=2.0)
     return dataclasses.replace(base, multiplier=price)

@@ -46,7 +46,7 @@ def infer_simulated(
     check_confidence(asked.confidence)
     check_training(asked.seed, asked.forward)
     method = make_method(asked.method, task, asked.settings)
-    forward = asked.forward or forward_preset(asked.method, task)
+    forward = asked.forward or forward_preset(type(method), task)
     experts = ExpertSteps.of(task, demonstrations)
     run = Inference(
         task, experts, method, asked.confidence, forward, seed=asked.seed, threads=threads

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.control.actor import Actor
-from tacit.environments.registry import MUJOCO_TASKS, make
+from tacit.environments.registry import COMPILED_TASKS, MUJOCO_TASKS, make
 from tacit.environments.task import SimulatedTask
 from tacit.errors import StorageError, TacitError
 from tacit.runs.array_file import read_arrays, write_arrays
@@ -75,7 +75,7 @@ def load_simulated(folder: Path) -> SimulatedResult:
 
 def rebuilt(name: str, options: dict[str, Any]) -> SimulatedTask | None:
     """The task of this name, where it is one of ours and still has these options."""
-    if name not in MUJOCO_TASKS:
+    if name not in MUJOCO_TASKS and name not in COMPILED_TASKS:
         return None
     try:
         task = make(name, **options)

@@ -11,11 +11,12 @@ from tacit.constraints.inputs import Inputs
 from tacit.constraints.learned_constraint import cost_of
 from tacit.constraints.network_model import NetworkModel
 from tacit.control.learner import Rollout
-from tacit.inference.method import JUDGED_EXPERTS, Learned, Method, Round
+from tacit.inference.method import Learned, Round
+from tacit.inference.trained_method import JUDGED_EXPERTS, TrainedMethod
 
 
 @dataclass(frozen=True)
-class StepCosts(Method):
+class StepCosts(TrainedMethod):
     """A method whose model says what a step costs: all but CA-ICRL.
 
     Fields:

@@ -22,7 +22,7 @@ from tacit.constraints.belief import beta_divergence
 from tacit.constraints.network_model import NetworkModel
 from tacit.constraints.variational_model import VariationalModel
 from tacit.errors import ArgumentError
-from tacit.inference.method import Minibatch
+from tacit.inference.constraint_update import Minibatch
 from tacit.inference.step_costs import StepCosts
 
 SMALLEST_LOG = -11.5  # of a draw, log(1e-5): one draw near zero must not outweigh a batch

@@ -1,0 +1,104 @@
+"""Is what was learned the rule, or an imitation of those who kept it?
+
+A constraint that forbids whatever is unlike the experts keeps a policy safe, but is no rule: it
+also forbids what is allowed and merely clumsy, slow or strange. Recovery is the probability that of
+two states, one truly forbidden and one allowed, the constraint doubts the forbidden one more (the
+area under the ROC curve), over states from many kinds of behaviour.
+"""
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.stats import rankdata
+
+from tacit.constraints.learned_constraint import LearnedConstraint
+from tacit.constraints.reach_model import ReachModel
+from tacit.control.play import Act, as_function, play
+from tacit.environments.task import SimulatedTask
+from tacit.errors import TaskError
+from tacit.evaluation.simulated_calibration import mixed
+
+EPISODES = 16
+CLUMSY_SHARES = (0.2, 0.5, 1.0)
+SLOW = 0.4
+
+
+def recovery(
+    constraint: LearnedConstraint,
+    task: SimulatedTask,
+    behaviours: Sequence[Any],
+    *,
+    confidence: float | None = None,
+    seed: int = 1001,
+    threads: int | None = None,
+) -> float:
+    """Area under the ROC curve of the learned doubt against the true cost; 1/2 is chance.
+
+    Arguments:
+        constraint: to be judged.
+        task: whose true costs are the labels.
+        behaviours: policies, among them some that break the rule. Of each there are episodes as it
+            is, slowed down (actions times 0.4) and clumsy (20, 50 and 100 % random actions).
+        confidence: at which the constraint is asked; its own by default.
+        seed: of the episodes.
+        threads: for the simulator.
+    """
+    doubts, labels = [], []
+    with closing(task.worlds(EPISODES, threads=threads)) as worlds:
+        for turn, act in enumerate(variants(task, behaviours, seed)):
+            episodes = play(worlds, act, seed=seed + EPISODES * turn)
+            # The cost of a step is that of where it leads: the state before the next step.
+            seen, done = episodes.observations[:, 1:-1], episodes.actions[:, 1:]
+            present = np.arange(1, episodes.actions.shape[1]) < episodes.lengths[:, None]
+            broken = np.asarray((episodes.costs[:, :-1] > 0).any(axis=-1))
+            doubts.append(doubt(constraint, seen[present], done[present], confidence))
+            labels.append(broken[present])
+    return area(np.concatenate(doubts), np.concatenate(labels))
+
+
+def variants(task: SimulatedTask, behaviours: Sequence[Any], seed: int) -> list[Act]:
+    """Every behaviour as it is, slow and clumsy."""
+    kinds: list[Act] = []
+    for place, policy in enumerate(behaviours):
+        act = as_function(policy)
+        kinds += [act, slowed(act)]
+        for share in CLUMSY_SHARES:
+            generator = np.random.default_rng([seed, place, int(100 * share)])
+            kinds.append(mixed(act, share, task.action_space, generator))
+    return kinds
+
+
+def slowed(act: Act) -> Act:
+    """The same with smaller actions; discrete ones stay as they are."""
+
+    def choose(observations: np.ndarray) -> np.ndarray:
+        actions = np.asarray(act(observations))
+        return actions if actions.dtype.kind in "iu" else SLOW * actions
+
+    return choose
+
+
+def doubt(
+    constraint: LearnedConstraint,
+    observations: np.ndarray,
+    actions: np.ndarray,
+    confidence: float | None,
+) -> Float[np.ndarray, " m"]:
+    """How much speaks against each step: votes where there are some, else the cost."""
+    if isinstance(constraint.model, ReachModel):
+        evidence = constraint.evidence(observations, actions, most=1)
+        return evidence.votes_against - evidence.votes_for
+    return constraint.cost(observations, actions, confidence)
+
+
+def area(doubts: Float[np.ndarray, " m"], labels: Bool[np.ndarray, " m"]) -> float:
+    """The probability that a true label has the higher doubt; equal ones count a half."""
+    positive = int(labels.sum())
+    if positive in (0, len(labels)):
+        kind = "break" if positive == 0 else "keep"
+        raise TaskError(f"none of the behaviours' states {kind} the rule: give others besides")
+    ranks = rankdata(doubts)[labels].sum()
+    return float((ranks - positive * (positive + 1) / 2) / (positive * (len(labels) - positive)))

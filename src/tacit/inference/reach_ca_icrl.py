@@ -1,0 +1,125 @@
+"""CA-ICRL by counting how far experts went, the default (Algorithm 1, ICML 2024; ours: the votes).
+
+    for_i(v)  = expert i passed the value v of a quantity
+    against   = where nobody did: N times the share of a policy's episodes that would
+    alpha = 1 + for,   beta = 1 + against                               (section 3.1)
+    allowed  <=>  P(phi >= 1/2) >= lambda                               (equation 9 at 1/2)
+
+    repeat
+        policy   <- PPO-Lagrange, a price for each quantity; what it earns counts as far as
+                    the step is feasible, so that nothing draws it back to where it was tempted
+        tempted  <- how far the policy's episodes go where it does not explore, the furthest
+                    of all rounds: what it means to do, not what it tries out
+        budget   <- share of episodes that may leave the allowed values of a quantity:
+                    as many as of fresh experts, 1 / (N + 1), and `budget` more,
+                    but never more than a quarter of what the promise leaves, 1 - lambda
+
+There is nothing to train, hence nothing that could forget, saturate or imitate: what experts and
+policies do differently matters only where the one goes further than all of the other. lambda is
+used when the constraint is read off, so one belief answers at every confidence.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from tacit.argument_checks import check_choice
+from tacit.constraints.belief import READINGS, Reading
+from tacit.constraints.inputs import Inputs
+from tacit.constraints.reach_model import Reach, ReachModel
+from tacit.control.learner import Rollout
+from tacit.control.ppo import PPO
+from tacit.errors import ArgumentError
+from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.method import Learned, Method, Round
+from tacit.inference.running_reach import RunningReach, followed, reach_of
+
+SHARE_OF_PROMISE = 1 / 4
+
+
+@dataclass(frozen=True)
+class ReachCAICRL(Method):
+    """Settings of CA-ICRL by reach.
+
+    Fields:
+        objective: what tells it from CA-ICRL with an encoder.
+        reading: how a confidence reads a feasibility off the belief: `graded`, `hard` or `soft`;
+            see `tacit.constraints.belief`.
+        budget: share of episodes that may leave what is allowed, above the experts' own.
+    """
+
+    every: int = 1
+    objective: Literal["reach"] = "reach"
+    reading: Reading = "graded"
+    budget: float = 0.02
+
+    name: ClassVar[str] = "ca-icrl"
+    only_feasible_rewards: ClassVar[bool] = True
+    told: ClassVar[tuple[str, ...]] = ("rules", "expert_cost")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("objective", self.objective, ("reach",))
+        check_choice("reading", self.reading, READINGS)
+        if not 0 <= self.budget <= 1:
+            raise ArgumentError(f"budget must lie in [0, 1], not {self.budget!r}")
+
+    @property
+    def any_confidence(self) -> bool:
+        """Confidence is used after learning."""
+        return True
+
+    def number_of_costs(self, quantities: int) -> int:
+        """One for each quantity: what is spent on one must not be taken from another."""
+        return quantities
+
+    def start(
+        self, inputs: Inputs, experts: ExpertSteps, forward: PPO, *, key: Key[Array, ""]
+    ) -> Learned:
+        """The experts are counted; nobody was tempted yet."""
+        del key
+        quantities = inputs.centre.shape[0]
+        reach, extremes = reach_of(experts)
+        worlds = forward.intended or forward.worlds
+        tempted = Reach.nowhere(quantities, worlds)
+        model = ReachModel(inputs, reach, extremes, tempted, self.reading)
+        running = RunningReach.start(worlds, quantities, experts.mean_return)
+        return Learned(model, (), running)
+
+    def judge(
+        self, learned: Learned, rollout: Rollout, confidence: float
+    ) -> tuple[Learned, Float[np.ndarray, "T n Q"]]:
+        """The cost of every quantity of every step; and how far the episodes went by now."""
+        costs = costs_of(learned.model, rollout.observations, confidence)
+        worlds = learned.model.tempted.episodes
+        intended = jax.tree.map(lambda field: np.asarray(field)[:, :worlds], rollout)
+        return learned._replace(memory=followed(learned.memory, intended)), np.asarray(costs)
+
+    def update(
+        self, learned: Learned, given: Round, *, key: Key[Array, ""]
+    ) -> tuple[Learned, dict[str, float]]:
+        """Those who are tempted now add to those who were before."""
+        del key
+        tempted = learned.model.tempted.widened(learned.memory.reach())
+        model = eqx.tree_at(lambda model: model.tempted, learned.model, tempted)
+        rules = float(len(model.rules(given.confidence)))
+        return learned._replace(model=model), {"rules": rules}
+
+    def experts_cost(self, learned: Learned, given: Round, width: int) -> float:
+        """The share of fresh experts who would go further than all N: 1 / (N + 1)."""
+        del learned, width
+        return 1 / (len(given.experts) + 1)
+
+    def allowance(self, expert_cost: float, confidence: float) -> float:
+        """As often as fresh experts and a little more, within what the promise leaves."""
+        return min(expert_cost + self.budget, SHARE_OF_PROMISE * (1 - confidence))
+
+
+@jax.jit
+def costs_of(model: Any, observations: Array, confidence: float) -> Array:
+    """`ReachModel.costs`, compiled."""
+    return model.costs(observations, confidence)

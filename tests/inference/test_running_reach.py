@@ -1,0 +1,93 @@
+"""How far policies and experts go: against loops written out."""
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.control.learner import Rollout
+from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.running_reach import RunningReach, followed, reach_of
+
+LENGTH, WORLDS, QUANTITIES = 9, 3, 2
+
+
+def rollout(seed, rewards=1.0):
+    draws = np.random.default_rng(seed)
+    shape = (LENGTH, WORLDS)
+    ended = draws.random(shape) < 0.25
+    return Rollout(
+        observations=draws.normal(size=(*shape, QUANTITIES)).astype(np.float32),
+        arrived=draws.normal(size=(*shape, QUANTITIES)).astype(np.float32),
+        actions=np.zeros((*shape, 1), np.float32),
+        rewards=np.full(shape, rewards, np.float32),
+        costs=np.zeros((*shape, 1), np.float32),
+        terminated=ended & (draws.random(shape) < 0.5),
+        truncated=ended & (draws.random(shape) < 2),
+    )
+
+
+def written_out(rollouts, worth):
+    """Of each world the values that count of its running and of its last episode."""
+    now, last = ([[] for _ in range(WORLDS)] for _ in "ab")
+    earned, steps, last_steps = np.zeros(WORLDS), np.zeros(WORLDS), np.zeros(WORLDS)
+    for part in rollouts:
+        for time in range(LENGTH):
+            for world in range(WORLDS):
+                end = part.terminated[time, world] or part.truncated[time, world]
+                if earned[world] < worth:
+                    now[world].append(part.observations[time, world])
+                    if end:
+                        now[world].append(part.arrived[time, world])
+                earned[world] += part.rewards[time, world]
+                steps[world] += 1
+                if end:
+                    last[world], last_steps[world] = now[world], steps[world]
+                    now[world], earned[world], steps[world] = [], 0, 0
+    return [
+        np.array(now[world] if steps[world] >= last_steps[world] else last[world])
+        for world in range(WORLDS)
+    ]
+
+
+@pytest.mark.parametrize("worth", [0.0, 3.0])
+def test_episodes_are_followed_over_rollouts_until_they_have_earned_enough(worth):
+    rollouts = [rollout(seed) for seed in (1, 2, 3)]
+    running = RunningReach.start(WORLDS, QUANTITIES, worth)
+    for part in rollouts:
+        running = followed(running, part)
+    longest = written_out(rollouts, worth or np.inf)
+    reach = running.reach()
+    np.testing.assert_array_equal(reach.lowest, np.sort([v.min(axis=0) for v in longest], axis=0).T)
+    np.testing.assert_array_equal(
+        reach.highest, np.sort([v.max(axis=0) for v in longest], axis=0).T
+    )
+
+
+def test_experts_are_counted_up_to_their_last_observation_and_no_further():
+    draws = np.random.default_rng(0)
+    lengths = np.array([4, 7, 2])
+    observations = draws.normal(size=(3, 8, 4)).astype(np.float32)
+    task = tacit.make("BiasedPendulum", horizon=7)
+    steps = ExpertSteps.of(
+        task,
+        tacit.Trajectories(
+            observations=observations,
+            actions=np.zeros((3, 7, 1), np.float32),
+            rewards=np.ones((3, 7), np.float32),
+            lengths=lengths,
+        ),
+    )
+    reach, extremes = reach_of(steps)
+    for place in range(3):
+        for quantity in range(4):
+            for ends, who, when in (
+                (reach.lowest, extremes.lowest_expert, extremes.lowest_step),
+                (reach.highest, extremes.highest_expert, extremes.highest_step),
+            ):
+                expert, step = int(who[quantity, place]), int(when[quantity, place])
+                assert step <= lengths[expert]
+                assert observations[expert, step, quantity] == ends[quantity, place]
+    assert (np.diff(reach.lowest, axis=1) >= 0).all()
+    assert (np.diff(reach.highest, axis=1) >= 0).all()
+    inside = observations[1, : lengths[1] + 1]
+    assert (np.asarray(reach.passing(inside)) >= 1).all()
