@@ -11,6 +11,8 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import TacitError
 from tacit.evaluation.cost_wrapper import CostWrapper
 from tacit.evaluation.evaluate import evaluate
+from tacit.evaluation.recovery import recovery
+from tacit.evaluation.tradeoff import tradeoff
 from tacit.inference.exact_posterior import exact_posterior, limit_rules, subset_rules
 from tacit.inference.infer import infer
 from tacit.inference.result import Result, load
@@ -37,7 +39,9 @@ __all__ = [
     "limit_rules",
     "load",
     "make",
+    "recovery",
     "subset_rules",
     "sufficient",
+    "tradeoff",
     "train_expert",
 ]

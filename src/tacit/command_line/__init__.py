@@ -14,6 +14,7 @@ from tacit.command_line.experiment import experiment
 from tacit.command_line.expert import expert
 from tacit.command_line.infer import infer
 from tacit.command_line.sufficient import sufficient
+from tacit.command_line.tradeoff import tradeoff
 from tacit.errors import TacitError
 
 COMMANDS = {
@@ -22,6 +23,7 @@ COMMANDS = {
     "infer": infer,
     "evaluate": evaluate,
     "sufficient": sufficient,
+    "tradeoff": tradeoff,
     "experiment": experiment,
     "data": data,
 }

@@ -21,6 +21,7 @@ from tacit.environments.task import SimulatedTask
 from tacit.environments.worlds import Worlds
 from tacit.errors import ArgumentError, DivergenceError
 
+AGAIN = 1_000_039
 # Of a whole rollout at once: costs [T, n, k], rewards [T, n].
 Judgement = Callable[[Rollout], np.ndarray]
 
@@ -198,6 +199,19 @@ class Trainer:
         price = self.learner.multiplier
         allowance = jnp.full_like(price.allowance, cost)
         self.learner = self.learner._replace(multiplier=price._replace(allowance=allowance))
+
+    def rewind(self, share: float) -> None:
+        """Let the last `share` of the run be done again from here, with other random numbers."""
+        self.iteration = self.settings.iterations - max(1, round(share * self.settings.iterations))
+        updates = jnp.asarray(self.iteration, jnp.int32)
+        self.learner = self.learner._replace(updates=updates)
+        self.key = jax.random.fold_in(self.key, AGAIN)
+        self.ledger = EpisodeLedger.start(self.settings.worlds)
+        self.observations = self.worlds.reset(self.world_seed())
+        self.ledger.running[:, PARTIAL] = self.worlds.stagger()
+        self.learner = self.learner._replace(
+            sums=jnp.zeros_like(self.learner.sums), worst=jnp.zeros_like(self.learner.worst)
+        )
 
     def facts(self, progress: learning.Progress) -> dict[str, float]:
         """The update's numbers, each finite."""

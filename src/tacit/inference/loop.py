@@ -35,7 +35,7 @@ LAST: tuple[str, ...] = ("cost", "multiplier")
 # What the trainer tells of each cost where there are many.
 MANY: tuple[str, ...] = ("cost", "multiplier", "cost_value_error")
 # Streams of random numbers that must not be the same.
-MODEL, UPDATES, FITTING = 1_000_003, 1_000_033, 1_000_037
+MODEL, UPDATES, FITTING, AGAIN = 1_000_003, 1_000_033, 1_000_037, 1_000_039
 
 
 class Inference:
@@ -209,6 +209,17 @@ class Inference:
                     f"{self.trainer.steps} steps; a lower learning rate of the constraint, or a "
                     "cap on the multiplier (multiplier.largest), may help"
                 )
+
+    def turn_to(self, confidence: float, experts: ExpertSteps, share: float) -> None:
+        """Go on from here under another confidence or with other experts: a warm start.
+
+        The last `share` of the run is done again, with its learning rates and with other random
+        numbers. What is known of how far policies want to go is kept.
+        """
+        self.confidence, self.experts = confidence, experts
+        self.learned = self.method.with_experts(self.learned, experts)
+        self.trainer.rewind(share)
+        self.key = jax.random.fold_in(self.key, AGAIN)
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on from here, as one tree of arrays."""

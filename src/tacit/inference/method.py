@@ -94,6 +94,11 @@ class Method(ABC):
     ) -> Learned:
         """Nothing learned yet."""
 
+    def with_experts(self, learned: Learned, experts: ExpertSteps) -> Learned:
+        """What is learned, as far as it goes on to be of use with other experts."""
+        del experts
+        return learned
+
     def constraint(self, learned: Learned) -> Any:
         """The model to be asked after training."""
         return learned.model

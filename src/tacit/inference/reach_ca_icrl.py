@@ -90,6 +90,15 @@ class ReachCAICRL(Method):
         running = RunningReach.start(worlds, quantities, experts.mean_return)
         return Learned(model, (), running)
 
+    def with_experts(self, learned: Learned, experts: ExpertSteps) -> Learned:
+        """Other experts are counted; those who were tempted stay, and new episodes begin."""
+        model: ReachModel = learned.model
+        reach, extremes = reach_of(experts)
+        model = ReachModel(model.inputs, reach, extremes, model.tempted, self.reading)
+        worlds, quantities = learned.memory.now.lowest.shape
+        running = RunningReach.start(worlds, quantities, experts.mean_return)
+        return learned._replace(model=model, memory=running)
+
     def judge(
         self, learned: Learned, rollout: Rollout, confidence: float
     ) -> tuple[Learned, Float[np.ndarray, "T n Q"]]:

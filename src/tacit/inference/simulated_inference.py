@@ -43,6 +43,21 @@ def infer_simulated(
     notice: Callable[[str], None] | None,
 ) -> SimulatedResult:
     """`tacit.infer` on a simulated task; see there."""
+    run, described = prepared(task, demonstrations, asked, threads)
+    try:
+        completed(run, described, folder, progress, notice)
+        result = summed_up(run, described)
+    finally:
+        run.close()
+    if folder is not None:
+        result.save(folder)
+    return result
+
+
+def prepared(
+    task: SimulatedTask, demonstrations: Trajectories, asked: Asked, threads: int | None
+) -> tuple[Inference, dict[str, Any]]:
+    """A run that has not begun, and all that decides its numbers."""
     check_confidence(asked.confidence)
     check_training(asked.seed, asked.forward)
     method = make_method(asked.method, task, asked.settings)
@@ -62,22 +77,26 @@ def infer_simulated(
         "demonstrations_sha256": fingerprint(experts),
         "ppo": dataclasses.asdict(run.trainer.settings),
     }
-    try:
-        run_to_the_end(
-            run,
-            folder,
-            described,
-            label="inference",
-            every=checkpoint_every(run.trainer),
-            progress=progress,
-            notice=notice,
-        )
-        result = summed_up(run, described)
-    finally:
-        run.close()
-    if folder is not None:
-        result.save(folder)
-    return result
+    return run, described
+
+
+def completed(
+    run: Inference,
+    described: dict[str, Any],
+    folder: Path | str | None,
+    progress: Told | None,
+    notice: Callable[[str], None] | None,
+) -> None:
+    """Run to the end, from wherever the last attempt in the folder was stopped."""
+    run_to_the_end(
+        run,
+        folder,
+        described,
+        label="inference",
+        every=checkpoint_every(run.trainer),
+        progress=progress,
+        notice=notice,
+    )
 
 
 def summed_up(run: Inference, described: dict[str, Any]) -> SimulatedResult:

@@ -1,0 +1,99 @@
+"""`tacit tradeoff`: what each confidence gives, to pick one by."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from tacit.command_line.data import read
+from tacit.command_line.infer import as_simulator
+from tacit.command_line.tables import console, percent, show_table
+from tacit.command_line.tasks import find_task
+from tacit.command_line.training import method_settings, watched, with_settings
+from tacit.environments.tabular import TabularTask
+from tacit.errors import ArgumentError
+from tacit.evaluation.tradeoff import LEVELS, Choice
+from tacit.evaluation.tradeoff import tradeoff as measured
+from tacit.inference.methods import forward_preset, kind_of
+from tacit.reports.number_panels import Curve, number_panels
+from tacit.runs.atomic_write import atomic_write
+
+
+def tradeoff(
+    task: tyro.conf.Positional[str],
+    experts: Path,
+    out: Path,
+    confidences: tuple[float, ...] = LEVELS,
+    number: int | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
+    learn: tuple[str, ...] = (),
+    train: tuple[str, ...] = (),
+) -> None:
+    """Show reward and violation against confidence, as a table and a figure.
+
+    Args:
+        task: name of a task, a Gymnasium id, or an .npz file with your own arrays.
+        experts: file or folder with the demonstrations.
+        out: folder for tradeoff.json, tradeoff.png and the run.
+        confidences: levels to choose from.
+        number: use so many demonstrations, drawn at random by the seed; by default all.
+        seed: of everything random.
+        threads: for the simulator; all cores by default.
+        settings: options of the task, as in --set noise_std=0.1.
+        learn: settings of CA-ICRL, as in --learn budget=0.05.
+        train: settings of PPO, as in --train steps=2000000.
+    """
+    chosen = find_task(task, settings)
+    demonstrations = read(experts)
+    if number is not None:
+        demonstrations = demonstrations.subset(number, seed=seed)
+    if isinstance(chosen, TabularTask):
+        if learn or train:
+            raise ArgumentError(
+                f"{chosen.name} is computed exactly: --learn and --train are not used"
+            )
+        with console.status("learning"):
+            choices = measured(chosen, demonstrations, confidences=confidences, seed=seed)
+    else:
+        kind = kind_of("ca-icrl", [setting.partition("=")[0] for setting in learn], None)
+        forward = with_settings(forward_preset(kind, as_simulator(chosen)), train)
+        with watched(f"tradeoff on {chosen.name}", forward) as watch:
+            choices = measured(
+                chosen,
+                demonstrations,
+                confidences=confidences,
+                seed=seed,
+                forward=forward,
+                folder=out / "run",
+                threads=threads,
+                progress=watch,
+                **method_settings(kind, learn),
+            )
+    write(out, choices, len(demonstrations))
+    show_table(
+        f"What a confidence gives on {chosen.name}, {len(demonstrations)} demonstrations",
+        ["confidence", "violation", "promised", "feasible reward"],
+        [
+            [
+                f"{choice.confidence:g}",
+                percent(choice.violation),
+                f"<= {100 * choice.promised:.0f} %",
+                str(choice.reward),
+            ]
+            for choice in choices
+        ],
+    )
+    console.print(f"written: {out / 'tradeoff.png'}, {out / 'tradeoff.json'}", markup=False)
+
+
+def write(out: Path, choices: list[Choice], demonstrations: int) -> None:
+    """The numbers for programs and the figure for people."""
+    with atomic_write(out / "tradeoff.json") as part:
+        part.write_text(json.dumps([asdict(choice) for choice in choices], indent=1), "utf-8")
+    figure = number_panels([Curve(f"{demonstrations} demonstrations", choices)])
+    with atomic_write(out / "tradeoff.png") as part:
+        figure.savefig(part, format="png", dpi=150)
