@@ -1,4 +1,4 @@
-"""`tacit demo`: the whole library on one small grid."""
+"""`tacit demo`: the whole library on one small grid, or on a noisy point."""
 
 import time
 from pathlib import Path
@@ -6,19 +6,28 @@ from pathlib import Path
 from rich.markup import escape
 
 from tacit.command_line.tables import console, percent, show_table
+from tacit.experiments.continuous_demo import continuous_page, run_continuous_demo
 from tacit.experiments.demo import DATA_SETS, NUMBER, run_demo
 from tacit.experiments.demo_page import demo_page
 from tacit.reports.page import write_page
 
 
-def demo(out: Path = Path("demo"), seed: int = 1) -> None:
+def demo(out: Path = Path("demo"), seed: int = 1, continuous: bool = False) -> None:
     """Learn a rule on a grid at several confidences, ask "enough?", and write a report.
 
     Args:
         out: folder for report.html.
         seed: of all demonstrations.
+        continuous: learn by acting, on a noisy point, instead (under two minutes).
     """
     start = time.monotonic()
+    path = (on_a_point if continuous else on_a_grid)(out, seed)
+    elapsed = time.monotonic() - start
+    console.print(f"report: {path} ({elapsed:.0f} s)", markup=False, soft_wrap=True)
+
+
+def on_a_grid(out: Path, seed: int) -> Path:
+    """Everything exact."""
     with console.status("starting") as status:
         found = run_demo(seed, report=status.update)
         status.update("drawing the report")
@@ -43,5 +52,29 @@ def demo(out: Path = Path("demo"), seed: int = 1) -> None:
             f"{answer.wanted:g} at confidence {answer.confidence:g}? {escape(answer.reason)}.",
             soft_wrap=True,
         )
-    elapsed = time.monotonic() - start
-    console.print(f"report: {path} ({elapsed:.0f} s)", markup=False, soft_wrap=True)
+    return path
+
+
+def on_a_point(out: Path, seed: int) -> Path:
+    """Everything sampled."""
+    with console.status("starting") as status:
+        found = run_continuous_demo(seed, report=status.update)
+        status.update("drawing the report")
+        path = write_page(continuous_page(found), out / "report.html")
+    for rule in found.result.constraint.rules()[:1]:
+        console.print(f"[bold]The rule:[/] {escape(str(rule))}", soft_wrap=True)
+    show_table(
+        f"{found.task.name}: {len(found.demonstrations)} demonstrations",
+        ["confidence", "violation", "promised", "feasible reward", "experts' reward"],
+        [
+            [
+                f"{choice.confidence:g}",
+                percent(choice.violation),
+                f"<= {100 * choice.promised:.0f} %",
+                str(choice.reward),
+                f"{found.demonstrations.returns.mean():.2f}",
+            ]
+            for choice in found.choices
+        ],
+    )
+    return path

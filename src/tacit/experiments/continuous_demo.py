@@ -1,0 +1,132 @@
+"""What `tacit demo --continuous` shows: a rule learned by acting, on a noisy point."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.constraints.reach_model import Rule
+from tacit.control.expert import Expert, collect, train_expert
+from tacit.demonstrations.trajectories import Trajectories
+from tacit.environments.registry import make
+from tacit.environments.task import SimulatedTask
+from tacit.evaluation.evaluate import Evaluation, evaluate
+from tacit.evaluation.tradeoff import Choice, tradeoff
+from tacit.inference.infer import infer
+from tacit.inference.simulated_result import SimulatedResult
+from tacit.reports.feasibility_curve import feasibility_curve
+from tacit.reports.number_panels import Curve, number_panels
+from tacit.reports.page import Fact, Page, Section
+
+NUMBER = 50
+CONFIDENCE = 0.8
+LEVELS = (0.3, 0.6, 0.9)
+# Where experts turned back and policies did not.
+PLACES = np.linspace(-1.05, -0.9, 601, dtype=np.float32)
+USUAL_Y = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class ContinuousDemonstration:
+    """Everything the demo found out."""
+
+    task: SimulatedTask
+    expert: Expert
+    demonstrations: Trajectories
+    result: SimulatedResult
+    report: Evaluation
+    choices: list[Choice]
+
+
+def run_continuous_demo(seed: int, report: Callable[[str], None]) -> ContinuousDemonstration:
+    """An expert, demonstrations, a rule, and what other confidences would give."""
+    task = make("BlockedPoint")
+    report("training an expert on the true rule")
+    expert = train_expert(task, seed=seed)
+    demonstrations = collect(expert, NUMBER, seed=seed)
+    report(f"learning the rule from {NUMBER} demonstrations")
+    result = infer(task, demonstrations, confidence=CONFIDENCE, seed=seed)
+    report("trying other confidences")
+    choices = tradeoff(task, demonstrations, confidences=LEVELS, seed=seed)
+    return ContinuousDemonstration(task, expert, demonstrations, result, evaluate(result), choices)
+
+
+def continuous_page(demo: ContinuousDemonstration) -> Page:
+    """The rule in words and as a curve, then what confidence costs."""
+    rules = demo.result.constraint.rules()
+    violation = demo.report.violation
+    kept = violation.high <= 1 - CONFIDENCE
+    return Page(
+        title="What rule did the experts obey?",
+        lead=(
+            "A point is pushed about by noise and paid for going left. Experts stopped at some "
+            "place without saying why. tacit watched them, let a policy of its own be tempted, and "
+            "found what they avoided."
+        ),
+        facts=[
+            rule_fact(rules),
+            Fact("demonstrations", str(NUMBER)),
+            Fact(
+                f"violation at confidence {CONFIDENCE:g}",
+                f"{100 * violation.value:.1f} %",
+                f"promised: at most {100 * (1 - CONFIDENCE):.0f} %",
+                tone="good" if kept else "bad",
+            ),
+            Fact(
+                "reward per episode",
+                f"{demo.report.feasible_reward.value:.1f}",
+                f"experts: {demo.demonstrations.returns.mean():.1f}",
+            ),
+        ],
+        sections=[rule_section(demo), tradeoff_section(demo)],
+        foot="Made by `tacit demo --continuous`, one seed. Violation and reward are of 100 fresh "
+        "episodes without exploration; intervals are 95 % over episodes.",
+    )
+
+
+def rule_fact(rules: Sequence[Rule]) -> Fact:
+    """The strongest rule."""
+    if not rules:
+        return Fact("the rule", "none found", tone="bad")
+    name = ("x", "y")[rules[0].quantity]
+    sign = "≥" if rules[0].side == "below" else "≤"
+    against = f"{rules[0].against:.0f} of {NUMBER} experts speak against going further"
+    return Fact("the rule", f"{name} {sign} {rules[0].limit:.3f}", against)
+
+
+def rule_section(demo: ContinuousDemonstration) -> Section:
+    """Feasibility against x."""
+    observations = np.stack([PLACES, np.full_like(PLACES, USUAL_Y)], axis=1)
+    idle = np.zeros_like(observations)
+    constraint = demo.result.constraint
+    present = (
+        np.arange(demo.demonstrations.observations.shape[1])
+        <= (demo.demonstrations.lengths[:, None])
+    )
+    across = np.where(present, demo.demonstrations.observations[:, :, 0], np.inf)
+    return Section(
+        heading="The rule",
+        text=(
+            "Where experts have been they vouch for a place. Where none has been although the "
+            "policy wanted to go there, they speak against it. One belief is read at three "
+            "confidences: the more is asked for, the more experts must have been there."
+        ),
+        figure=feasibility_curve(
+            PLACES,
+            {level: constraint.feasibility(observations, idle, level) for level in LEVELS},
+            across.min(axis=1),
+            quantity="x, at y = 0.5",
+            forbidden_below=float(demo.task.options["limit"]),
+        ),
+        caption="Feasibility against x. Shaded: truly forbidden, which tacit was not told.",
+    )
+
+
+def tradeoff_section(demo: ContinuousDemonstration) -> Section:
+    """What each confidence gives."""
+    return Section(
+        heading="What confidence costs and buys",
+        text="One run at the highest level, continued for a quarter of the steps at each other.",
+        figure=number_panels([Curve(f"{NUMBER} demonstrations", demo.choices)]),
+        caption="100 fresh episodes for each level, with 95 % intervals.",
+    )

@@ -1,0 +1,50 @@
+"""The page of `tacit demo --continuous`, from a tiny run."""
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.control.multiplier import Multiplier
+from tacit.evaluation.intervals import Estimate
+from tacit.evaluation.tradeoff import Choice
+from tacit.experiments.continuous_demo import (
+    ContinuousDemonstration,
+    continuous_page,
+    rule_fact,
+)
+from tacit.reports.page import write_page
+
+TINY = tacit.PPO(
+    steps=160,
+    worlds=4,
+    rollout=20,
+    minibatch=40,
+    epochs=1,
+    hidden=(8,),
+    intent=0.5,
+    multiplier=Multiplier(kind="share", budget_per="worst", largest=10.0),
+)
+
+
+@pytest.fixture(scope="module")
+def found():
+    task = tacit.make("BlockedPoint", horizon=20)
+    expert = tacit.Expert(task, lambda seen: np.stack([-0.8 - seen[:, 0], 0.5 - seen[:, 1]], 1))
+    demonstrations = tacit.collect(expert, 6, seed=1)
+    result = tacit.infer(task, demonstrations, confidence=0.8, forward=TINY)
+    level = Estimate(0.05, 0.02, 0.1)
+    choices = [Choice(confidence, level, level) for confidence in (0.3, 0.9)]
+    report = tacit.evaluate(result, episodes=4)
+    return ContinuousDemonstration(task, expert, demonstrations, result, report, choices)
+
+
+def test_the_page_has_the_rule_and_both_pictures(found, tmp_path):
+    page = continuous_page(found)
+    text = write_page(page, tmp_path / "report.html").read_text()
+    assert text.count("<svg") == 2
+    assert "promised: at most 20 %" in text
+    assert rule_fact(found.result.constraint.rules()).value in text
+
+
+def test_no_rule_is_said_to_be_none():
+    assert rule_fact([]).value == "none found"
