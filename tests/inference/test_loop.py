@@ -10,7 +10,7 @@ import tacit
 from tacit.control import simulated_expert
 from tacit.control.multiplier import Multiplier
 from tacit.control.ppo import PPO
-from tacit.errors import DivergenceError
+from tacit.errors import ArgumentError, DivergenceError
 from tacit.inference import loop
 from tacit.inference.bc2l import BC2L
 from tacit.inference.expert_steps import ExpertSteps
@@ -294,3 +294,28 @@ def test_after_a_divergence_the_last_good_checkpoint_is_kept_and_goes_on(
     tacit.infer(TASK, given, **chosen, folder=tmp_path / "b")
     one, other = (read_metrics(tmp_path / name / "metrics.jsonl") for name in "ab")
     assert [without_seconds(line) for line in one] == [without_seconds(line) for line in other]
+
+
+def test_a_run_that_was_turned_keeps_what_it_knows_and_cannot_be_saved(experts):
+    run = inference(experts, "reach")
+    advance(run, 6)
+    known = run.learned.model.tempted
+    run.turn_to(0.5, experts, 0.5)
+    assert run.iteration == 3
+    advance(run, 3)
+    assert run.finished
+    assert (np.asarray(run.learned.model.tempted.lowest) <= np.asarray(known.lowest)).all()
+    assert np.isfinite(np.asarray(known.lowest)).all()
+    with pytest.raises(ArgumentError, match="rewound"):
+        run.state()
+    with pytest.raises(ArgumentError, match="share"):
+        run.turn_to(0.5, experts, 1.5)
+    run.close()
+
+
+def test_a_run_of_a_single_update_does_not_forget_when_it_is_turned(experts):
+    run = inference(experts, "reach", settings=dataclasses.replace(BY_SHARE, steps=64))
+    advance(run, 1)
+    run.turn_to(0.5, experts, 0.5)
+    assert run.iteration == 1
+    run.close()

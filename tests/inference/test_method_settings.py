@@ -78,10 +78,15 @@ def test_every_method_has_settings_for_every_robot(name):
         ({"objective": "quantile"}, CAICRL),
         ({"encoder": "bidaf"}, CAICRL),
         ({"votes": "visits"}, CAICRL),
+        ({"buget": 0.1}, ReachCAICRL),
     ],
 )
 def test_an_objective_or_a_setting_of_the_encoder_chooses_the_encoder(settings, kind):
     assert kind_of("ca-icrl", settings, settings.get("objective")) is kind
+    if "buget" in settings:
+        with pytest.raises(ArgumentError, match="did you mean budget"):
+            make_method("ca-icrl", tacit.make("BlockedPoint"), settings)
+        return
     assert type(make_method("ca-icrl", tacit.make("BlockedPoint"), settings)) is kind
 
 

@@ -91,3 +91,12 @@ def test_experts_are_counted_up_to_their_last_observation_and_no_further():
     assert (np.diff(reach.highest, axis=1) >= 0).all()
     inside = observations[1, : lengths[1] + 1]
     assert (np.asarray(reach.passing(inside)) >= 1).all()
+
+
+def test_an_interrupted_count_keeps_the_last_episodes_and_begins_new_ones():
+    running = followed(RunningReach.start(WORLDS, QUANTITIES, 0.0), rollout(1))
+    cut = running.interrupted()
+    np.testing.assert_array_equal(cut.last.lowest, running.last.lowest)
+    assert (np.asarray(cut.now.steps) == 0).all()
+    assert (np.asarray(cut.earned) == 0).all()
+    assert np.isinf(cut.now.lowest).all()

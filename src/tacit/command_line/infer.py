@@ -18,11 +18,14 @@ from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_compiled import simulated
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
+from tacit.inference.method import Method
 from tacit.inference.methods import check_method, forward_preset, kind_of
 from tacit.inference.result import Result
 from tacit.inference.simulated_result import SimulatedResult
 
 SHOWN_RULES = 3
+# What `expert_cost` is: of most methods, and of CA-ICRL by reach.
+OWN = {False: "that of the experts", True: "share of fresh experts who go further"}
 
 
 def infer(
@@ -74,8 +77,7 @@ def infer(
     if isinstance(chosen, TabularTask) and method == "ca-icrl" and not sampled:
         facts = learned_exactly(chosen, demonstrations, asked, train or learn)
     else:
-        named = [setting.partition("=")[0] for setting in (*learn, *options)]
-        kind = kind_of(method, named, objective)
+        kind = kind_named(method, learn, options)
         asked.update(method_settings(kind, learn), sampled=sampled, threads=threads)
         forward = with_settings(forward_preset(kind, as_simulator(chosen)), train)
         facts = learned_by_sampling(chosen, demonstrations, forward, asked)
@@ -83,6 +85,15 @@ def infer(
         f"{method} on {chosen.name}, {len(demonstrations)} demonstrations",
         {**facts, **({"saved in": str(out)} if out else {})},
     )
+
+
+def kind_named(method: str, learn: tuple[str, ...], options: dict[str, Any]) -> type[Method]:
+    """The class of the method that these settings are of."""
+    given: dict[str, Any] = dict(options)
+    for setting in learn:
+        name, _, value = setting.partition("=")
+        given[name] = value
+    return kind_of(method, given, given.get("objective"))
 
 
 def learned_exactly(
@@ -147,7 +158,7 @@ def sampled_performance(result: SimulatedResult) -> dict[str, str]:
     if "cost" in metrics:
         facts |= {
             "learned cost of a step": f"{metrics['cost']:.3f}",
-            "that of the experts": f"{metrics['expert_cost']:.3f}",
+            OWN["rules" in metrics]: f"{metrics['expert_cost']:.3f}",
             "price of cost": f"{metrics['multiplier']:.1f}",
         }
     if "constraint_loss" in metrics:

@@ -3,12 +3,12 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
 from tacit.command_line.data import read
-from tacit.command_line.infer import as_simulator
+from tacit.command_line.infer import as_simulator, kind_named
 from tacit.command_line.tables import console, percent, show_table
 from tacit.command_line.tasks import find_task
 from tacit.command_line.training import method_settings, watched, with_settings
@@ -16,7 +16,7 @@ from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.tradeoff import LEVELS, Choice
 from tacit.evaluation.tradeoff import tradeoff as measured
-from tacit.inference.methods import forward_preset, kind_of
+from tacit.inference.methods import forward_preset
 from tacit.reports.number_panels import Curve, number_panels
 from tacit.runs.atomic_write import atomic_write
 
@@ -59,7 +59,7 @@ def tradeoff(
         with console.status("learning"):
             choices = measured(chosen, demonstrations, confidences=confidences, seed=seed)
     else:
-        kind = kind_of("ca-icrl", [setting.partition("=")[0] for setting in learn], None)
+        kind = kind_named("ca-icrl", learn, {})
         forward = with_settings(forward_preset(kind, as_simulator(chosen)), train)
         with watched(f"tradeoff on {chosen.name}", forward) as watch:
             choices = measured(
@@ -90,10 +90,19 @@ def tradeoff(
     console.print(f"written: {out / 'tradeoff.png'}, {out / 'tradeoff.json'}", markup=False)
 
 
+def without_nan(facts: dict[str, Any]) -> dict[str, Any]:
+    """What is unknown as null: JSON has no NaN."""
+    return {
+        name: without_nan(value) if isinstance(value, dict) else value if value == value else None
+        for name, value in facts.items()
+    }
+
+
 def write(out: Path, choices: list[Choice], demonstrations: int) -> None:
     """The numbers for programs and the figure for people."""
     with atomic_write(out / "tradeoff.json") as part:
-        part.write_text(json.dumps([asdict(choice) for choice in choices], indent=1), "utf-8")
+        rows = [without_nan(asdict(choice)) for choice in choices]
+        part.write_text(json.dumps(rows, indent=1), "utf-8")
     figure = number_panels([Curve(f"{demonstrations} demonstrations", choices)])
     with atomic_write(out / "tradeoff.png") as part:
         figure.savefig(part, format="png", dpi=150)

@@ -83,7 +83,7 @@ class LearnedConstraint:
     @property
     def promises(self) -> bool:
         """Whether the confidence means anything to it."""
-        return isinstance(self.model, BeliefModel)
+        return isinstance(self.model, BeliefModel | ReachModel)
 
     @property
     def observation_size(self) -> int:

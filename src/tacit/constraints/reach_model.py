@@ -10,6 +10,8 @@ been allowed:
 
     against(v) = N p(v),   p(v) = share of a policy's episodes that pass v, at most over all rounds
 
+(The largest is taken on each side by itself: exact where all episodes begin in one region.)
+
 A visit is proof, as for votes `visits` in the lab. A step is as feasible as its least supported
 quantity: alpha = 1 + for, beta = 1 + against there. (A one-hot state is as many quantities as there
 are states, and the counts are those of the lab.)
@@ -34,7 +36,8 @@ class Rule(NamedTuple):
     Fields:
         quantity: its place in the observation.
         side: where it is forbidden: "below" or "above" the limit.
-        limit: the last value that is allowed at the confidence.
+        limit: the last value that is allowed at the confidence; where it wants more experts than
+            there are, nothing is allowed, and this is the last one that all of them reached.
         experts: how many went at least as far as the limit.
         against: how many of the N experts speak against going further than all of them.
     """
@@ -208,7 +211,7 @@ class ReachModel(eqx.Module):
                 (self.extremes.lowest_step, self.extremes.highest_step),
             )
         )
-        reached = jnp.where(lower[..., None], low <= value, high >= value)
+        reached = jnp.where(lower[..., None], low <= value, high >= value) & (alpha > 1)[..., None]
         weight = reached / jnp.maximum(alpha - 1, 1)[..., None]
         return Evidence(*map(np.asarray, (alpha - 1, beta - 1, who, when, weight)))
 
@@ -251,5 +254,6 @@ def limit_of(
     wanted = max(0, int(np.ceil(-np.log2(1 - confidence) - 1 - 1e-9)))
     if wanted == 0 and against <= -np.log2(confidence) - 1:
         return None
+    # Beyond len(ends) nothing can be proved; what all of them reached is the best there is.
     place = min(max(wanted, 1), len(ends)) - 1
     return float(ends[place]), place + 1

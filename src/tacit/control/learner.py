@@ -152,6 +152,7 @@ def one_scale(scales: Moments) -> Moments:
     """The scales with that of the largest cost for all costs.
 
     Each by its own, a cost that hardly ever occurs would weigh as much as one that always does.
+    (Where `relative_costs`, the policy's update scales each to a deviation of one all the same.)
     """
     if scales.variance.shape[0] < 2:
         return scales

@@ -122,7 +122,9 @@ class PPO:
     @property
     def intended(self) -> int:
         """How many worlds are without exploration: the first ones."""
-        return round(self.intent * self.worlds)
+        if not self.intent:
+            return 0
+        return max(1, min(round(self.intent * self.worlds), self.worlds - 1))
 
     @property
     def iterations(self) -> int:

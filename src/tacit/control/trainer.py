@@ -21,7 +21,6 @@ from tacit.environments.task import SimulatedTask
 from tacit.environments.worlds import Worlds
 from tacit.errors import ArgumentError, DivergenceError
 
-AGAIN = 1_000_039
 # Of a whole rollout at once: costs [T, n, k], rewards [T, n].
 Judgement = Callable[[Rollout], np.ndarray]
 
@@ -82,6 +81,7 @@ class Trainer:
             key=jax.random.fold_in(self.key, 0),
         )
         self.iteration = 0
+        self.turns = 0
         self.ledger = EpisodeLedger.start(settings.worlds)
         self.best: Best | None = None
         self.seconds = 0.0
@@ -104,9 +104,15 @@ class Trainer:
         """The policy as it stands."""
         return Actor.of(self.learner, self.task.action_space, self.settings)
 
+    @property
+    def turn_words(self) -> tuple[int, ...]:
+        """What makes random numbers differ after every `rewind`; nothing before the first."""
+        return (self.turns,) if self.turns else ()
+
     def world_seed(self) -> int:
         """A seed for the worlds, drawn from this run's seed and the number of the iteration."""
-        words = np.random.SeedSequence([self.seed, self.iteration]).generate_state(1, np.uint32)
+        entropy = [self.seed, self.iteration, *self.turn_words]
+        words = np.random.SeedSequence(entropy).generate_state(1, np.uint32)
         return int(words[0])
 
     def advance(self) -> dict[str, float]:
@@ -201,11 +207,19 @@ class Trainer:
         self.learner = self.learner._replace(multiplier=price._replace(allowance=allowance))
 
     def rewind(self, share: float) -> None:
-        """Let the last `share` of the run be done again from here, with other random numbers."""
-        self.iteration = self.settings.iterations - max(1, round(share * self.settings.iterations))
+        """Let the last `share` of the run be done again from here, with other random numbers.
+
+        At least the first update stays. What `state` gives afterwards is an error: it would go on
+        with the random numbers of the first time.
+        """
+        if not 0 < share < 1:
+            raise ArgumentError(f"share must lie between 0 and 1, not {share!r}")
+        self.turns += 1
+        iterations = self.settings.iterations
+        self.iteration = max(1, iterations - max(1, round(share * iterations)))
         updates = jnp.asarray(self.iteration, jnp.int32)
         self.learner = self.learner._replace(updates=updates)
-        self.key = jax.random.fold_in(self.key, AGAIN)
+        self.key = jax.random.fold_in(self.key, self.turns)
         self.ledger = EpisodeLedger.start(self.settings.worlds)
         self.observations = self.worlds.reset(self.world_seed())
         self.ledger.running[:, PARTIAL] = self.worlds.stagger()
@@ -246,6 +260,8 @@ class Trainer:
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on from here, as one tree of arrays."""
+        if self.turns:
+            raise ArgumentError("a training that was rewound cannot be saved")
         if self.worlds.resumable:
             worlds = self.worlds.state()
         else:

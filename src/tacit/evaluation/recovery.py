@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.stats import rankdata
@@ -89,8 +90,8 @@ def doubt(
 ) -> Float[np.ndarray, " m"]:
     """How much speaks against each step: votes where there are some, else the cost."""
     if isinstance(constraint.model, ReachModel):
-        evidence = constraint.evidence(observations, actions, most=1)
-        return evidence.votes_against - evidence.votes_for
+        votes = constraint.model.votes(jnp.asarray(observations, jnp.float32))
+        return -np.asarray(votes).min(axis=-1)
     return constraint.cost(observations, actions, confidence)
 
 

@@ -33,8 +33,9 @@ class Choice:
 
     Fields:
         confidence: lambda.
-        violation: share of fresh episodes that break the true rule; exact on tabular tasks.
-        reward: feasible reward per episode, likewise.
+        violation: share of fresh episodes that break the true rule; exact on tabular tasks, and
+            NaN where nobody knows the rule.
+        reward: feasible reward per episode, likewise; all reward where nobody knows the rule.
         promised: at most so much violation, 1 - lambda.
     """
 
@@ -99,7 +100,9 @@ def tradeoff(
                 task, run.trainer.actor, episodes=EXECUTED_EPISODES, seed=51, threads=threads
             )
             report = summary(rows)
-            choices.append(Choice(level, report.violation, report.feasible_reward))
+            known = report.violation.value == report.violation.value
+            reward = report.feasible_reward if known else report.reward
+            choices.append(Choice(level, report.violation, reward))
     finally:
         run.close()
     return choices[::-1]

@@ -35,7 +35,7 @@ LAST: tuple[str, ...] = ("cost", "multiplier")
 # What the trainer tells of each cost where there are many.
 MANY: tuple[str, ...] = ("cost", "multiplier", "cost_value_error")
 # Streams of random numbers that must not be the same.
-MODEL, UPDATES, FITTING, AGAIN = 1_000_003, 1_000_033, 1_000_037, 1_000_039
+MODEL, UPDATES, FITTING = 1_000_003, 1_000_033, 1_000_037
 
 
 class Inference:
@@ -128,7 +128,7 @@ class Inference:
 
     def generator(self, stream: int = UPDATES) -> np.random.Generator:
         """Random draws of this iteration."""
-        return np.random.default_rng([self.seed, self.iteration, stream])
+        return np.random.default_rng([self.seed, self.iteration, stream, *self.trainer.turn_words])
 
     def advance(self) -> dict[str, float]:
         """One update of the policy and, when it is time, one of the constraint."""
@@ -214,17 +214,20 @@ class Inference:
         """Go on from here under another confidence or with other experts: a warm start.
 
         The last `share` of the run is done again, with its learning rates and with other random
-        numbers. What is known of how far policies want to go is kept.
+        numbers. What is known of how far policies want to go is kept. Such a run cannot be saved.
         """
         self.confidence, self.experts = confidence, experts
         self.learned = self.method.with_experts(self.learned, experts)
         self.trainer.rewind(share)
-        self.key = jax.random.fold_in(self.key, AGAIN)
+        self.key = jax.random.fold_in(self.key, self.trainer.turns)
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on from here, as one tree of arrays."""
+        trainer = self.trainer.state()
+        if not self.trainer.worlds.resumable:
+            self.learned = self.method.interrupted(self.learned)
         return {
-            "trainer": self.trainer.state(),
+            "trainer": trainer,
             "learned": self.learned,
             "replay": {} if self.replay is None else self.replay.state(),
             "seconds": self.seconds,

@@ -99,6 +99,10 @@ class Method(ABC):
         del experts
         return learned
 
+    def interrupted(self, learned: Learned) -> Learned:
+        """What is learned, when all running episodes are broken off and begun anew."""
+        return learned
+
     def constraint(self, learned: Learned) -> Any:
         """The model to be asked after training."""
         return learned.model

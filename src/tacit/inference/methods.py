@@ -41,12 +41,14 @@ def kind_of(name: str, settings: Iterable[str], objective: str | None) -> type[M
     """The class of the method.
 
     CA-ICRL has two: by reach, the default; and with an encoder for the other objectives, also when
-    a setting is named that reach has not.
+    a setting is named (or nearly named) that reach has not.
     """
     check_method(name)
     kind = KINDS[name]
-    known = {field.name for field in dataclasses.fields(kind)}
-    beyond = objective is None and not known.issuperset(settings)
+    known = {field.name: field.name for field in dataclasses.fields(kind)}
+    beyond = objective is None and any(
+        setting not in known and not nearest(setting.lower(), known) for setting in settings
+    )
     if kind is ReachCAICRL and (objective in OBJECTIVES or beyond):
         return CAICRL
     return kind

@@ -99,10 +99,18 @@ class ReachCAICRL(Method):
         running = RunningReach.start(worlds, quantities, experts.mean_return)
         return learned._replace(model=model, memory=running)
 
+    def interrupted(self, learned: Learned) -> Learned:
+        """The running episodes are forgotten, the ones before are not."""
+        return learned._replace(memory=learned.memory.interrupted())
+
     def judge(
         self, learned: Learned, rollout: Rollout, confidence: float
     ) -> tuple[Learned, Float[np.ndarray, "T n Q"]]:
-        """The cost of every quantity of every step; and how far the episodes went by now."""
+        """The cost of every quantity of every step; and how far the episodes went by now.
+
+        As all learned costs, of the observation before the step: where an episode ends is charged
+        to nobody, although it counts for how far experts and policies went.
+        """
         costs = costs_of(learned.model, rollout.observations, confidence)
         worlds = learned.model.tempted.episodes
         intended = jax.tree.map(lambda field: np.asarray(field)[:, :worlds], rollout)
@@ -119,7 +127,7 @@ class ReachCAICRL(Method):
         return learned._replace(model=model), {"rules": rules}
 
     def experts_cost(self, learned: Learned, given: Round, width: int) -> float:
-        """The share of fresh experts who would go further than all N: 1 / (N + 1)."""
+        """The share of fresh experts who would go further than all N on one side: 1 / (N + 1)."""
         del learned, width
         return 1 / (len(given.experts) + 1)
 

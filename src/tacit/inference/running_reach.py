@@ -62,6 +62,11 @@ class RunningReach(NamedTuple):
         worth = experts_return if experts_return > 0 else jnp.inf
         return cls(none, none, jnp.zeros(worlds), jnp.asarray(worth, jnp.float32))
 
+    def interrupted(self) -> "RunningReach":
+        """The same with new episodes in all worlds."""
+        none = Spans.none(*self.now.lowest.shape)
+        return self._replace(now=none, earned=jnp.zeros_like(self.earned))
+
     def reach(self) -> Reach:
         """Of each world the longer of its two episodes."""
         longer = self.now.where(self.now.steps >= self.last.steps, self.last)
