@@ -161,7 +161,9 @@ def roll_out(
     ) -> tuple[tuple[Any, Array, Account], Rollout]:
         state, observations, account = now
         noise_key, world_key = jax.random.split(key)
-        noise = policy.noise((settings.worlds,), key=noise_key).at[: settings.intended].set(0)
+        noise = policy.noise((settings.worlds,), key=noise_key)
+        if settings.intended:
+            noise = noise.at[: settings.intended].set(0)
         actions = policy.act(learning.look(observed, observations, settings), noise)
         after = continued(
             state, bounded(task, actions), jax.random.split(world_key, settings.worlds)

@@ -171,14 +171,14 @@ def with_price(
     keep = jnp.where(learner.updates > 0, 0.9, 0.0)
     length = keep * learner.episode_length + (1 - keep) * length
     costs = rollout.costs.mean(axis=(0, 1))
-    worst, rise = worst_costs(learner.worst, rollout.costs, ended)
-    # About as many episodes as it takes to see one that breaks the rule.
-    old = jnp.exp(-ended.size / length / REMEMBERED_EPISODES)
-    share = old * learner.share + (1 - old) * rise * length
+    worst, share = learner.worst, learner.share
     if settings.multiplier.budget_per == "episode":
         costs = costs * length
     elif settings.multiplier.budget_per == "worst":
-        costs = share
+        worst, rise = worst_costs(worst, rollout.costs, ended)
+        # About as many episodes as it takes to see one that breaks the rule.
+        old = jnp.exp(-ended.size / length / REMEMBERED_EPISODES)
+        costs = share = old * share + (1 - old) * rise * length
     price = multiplier.ascend(settings.multiplier, learner.multiplier, costs)
     return learner._replace(multiplier=price, episode_length=length, worst=worst, share=share)
 
