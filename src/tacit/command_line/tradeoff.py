@@ -74,8 +74,14 @@ def tradeoff(
                 **method_settings(kind, learn),
             )
     write(out, choices, len(demonstrations))
+    show(chosen.name, len(demonstrations), choices)
+    console.print(f"written: {out / 'tradeoff.png'}, {out / 'tradeoff.json'}", markup=False)
+
+
+def show(name: str, number: int, choices: list[Choice]) -> None:
+    """The table."""
     show_table(
-        f"What a confidence gives on {chosen.name}, {len(demonstrations)} demonstrations",
+        f"What a confidence gives on {name}, {number} demonstrations",
         ["confidence", "violation", "promised", "feasible reward"],
         [
             [
@@ -87,7 +93,6 @@ def tradeoff(
             for choice in choices
         ],
     )
-    console.print(f"written: {out / 'tradeoff.png'}, {out / 'tradeoff.json'}", markup=False)
 
 
 def without_nan(facts: dict[str, Any]) -> dict[str, Any]:

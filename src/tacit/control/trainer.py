@@ -2,10 +2,9 @@
 
 import functools
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,9 @@ import numpy as np
 
 from tacit.control import learner as learning
 from tacit.control.actor import Actor
+from tacit.control.best import Best
 from tacit.control.episode_ledger import PARTIAL, EpisodeLedger
+from tacit.control.judgement import Judgement, checked
 from tacit.control.learner import Learner, Rollout
 from tacit.control.play import within
 from tacit.control.ppo import PPO, update_critics, update_policy
@@ -21,22 +22,11 @@ from tacit.environments.task import SimulatedTask
 from tacit.environments.worlds import Worlds
 from tacit.errors import ArgumentError, DivergenceError
 
-# Of a whole rollout at once: costs [T, n, k], rewards [T, n].
-Judgement = Callable[[Rollout], np.ndarray]
-
 compiled = functools.partial(jax.jit, static_argnames="settings")
 prepare = compiled(learning.prepare)
 policy_pass = compiled(update_policy)
 critic_pass = compiled(update_critics)
 finish = jax.jit(learning.finish)
-
-
-class Best(NamedTuple):
-    """The actor with the highest score over 100 episodes so far; see `EpisodeLedger.score`."""
-
-    actor: Actor
-    score: float
-    steps: int
 
 
 class Trainer:
@@ -209,20 +199,23 @@ class Trainer:
     def rewind(self, share: float) -> None:
         """Let the last `share` of the run be done again from here, with other random numbers.
 
-        At least the first update stays. What `state` gives afterwards is an error: it would go on
-        with the random numbers of the first time.
+        At least the first update stays. The state cannot be saved afterwards.
         """
         if not 0 < share < 1:
             raise ArgumentError(f"share must lie between 0 and 1, not {share!r}")
         self.turns += 1
         iterations = self.settings.iterations
         self.iteration = max(1, iterations - max(1, round(share * iterations)))
-        updates = jnp.asarray(self.iteration, jnp.int32)
-        self.learner = self.learner._replace(updates=updates)
+        self.learner = self.learner._replace(updates=jnp.asarray(self.iteration, jnp.int32))
         self.key = jax.random.fold_in(self.key, self.turns)
         self.ledger = EpisodeLedger.start(self.settings.worlds)
-        self.observations = self.worlds.reset(self.world_seed())
+        self.begin_episodes()
         self.ledger.running[:, PARTIAL] = self.worlds.stagger()
+
+    def begin_episodes(self) -> None:
+        """New episodes in all worlds; what was summed up in the running ones is dropped."""
+        self.observations = self.worlds.reset(self.world_seed())
+        self.ledger.running[:] = 0
         self.learner = self.learner._replace(
             sums=jnp.zeros_like(self.learner.sums), worst=jnp.zeros_like(self.learner.worst)
         )
@@ -266,11 +259,7 @@ class Trainer:
             worlds = self.worlds.state()
         else:
             # What cannot be saved is begun anew, now and whenever this state is taken up again.
-            self.observations = self.worlds.reset(self.world_seed())
-            self.ledger.running[:] = 0
-            self.learner = self.learner._replace(
-                sums=jnp.zeros_like(self.learner.sums), worst=jnp.zeros_like(self.learner.worst)
-            )
+            self.begin_episodes()
             worlds = {}
         best = self.best or Best(self.actor, -np.inf, 0)
         return {
@@ -305,19 +294,3 @@ class Trainer:
         """Free the worlds and the helper thread."""
         self.helper.shutdown()
         self.worlds.close()
-
-
-def no_costs(rollout: Rollout) -> np.ndarray:
-    """[T, n, 0]: no constraint, hence no price that would shrink the reward's share either."""
-    return np.zeros((*rollout.rewards.shape, 0), np.float32)
-
-
-def checked(name: str, judgement: np.ndarray, wanted: tuple[int, ...]) -> Any:
-    """Learned costs or rewards in float32, if they have the shape they must have."""
-    values = np.asarray(judgement, dtype=np.float32)
-    if values.shape != wanted:
-        raise ArgumentError(
-            f"the {name} function gave an array of the shape {list(values.shape)}; for "
-            f"{wanted[0]} steps of {wanted[1]} worlds it must be {list(wanted)}"
-        )
-    return values

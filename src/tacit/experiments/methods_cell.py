@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from tacit.control.actor import Actor
+from tacit.control.judgement import no_costs
 from tacit.control.ppo import PPO
 from tacit.control.presets import preset
 from tacit.control.simulated_expert import checkpoint_every, described
-from tacit.control.trainer import Trainer, no_costs
+from tacit.control.trainer import Trainer
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask

@@ -19,9 +19,10 @@ import numpy as np
 from jaxtyping import Float
 
 from tacit.constraints.inputs import Inputs
+from tacit.control.judgement import no_costs
 from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
-from tacit.control.trainer import Trainer, no_costs
+from tacit.control.trainer import Trainer
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, DivergenceError
 from tacit.inference.expert_steps import ExpertSteps
