@@ -16,6 +16,12 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
 
+if "TACIT_CACHE" not in os.environ:
+    # Recordings that are made up once are made up once for all workers, and not in the user's home.
+    kept = tempfile.mkdtemp(prefix="tacit-cache-")
+    atexit.register(shutil.rmtree, kept, ignore_errors=True)
+    os.environ["TACIT_CACHE"] = kept
+
 
 @pytest.fixture(scope="module")
 def hasty_compiler():

@@ -1,12 +1,15 @@
-"""`tacit data`: look at demonstrations and turn one format into another."""
+"""`tacit data`: look at demonstrations, turn one format into another, make up recordings."""
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
 import tyro
 
+from tacit.command_line.drives import ImportHighway, show_scenario
+from tacit.command_line.highway import SynthesizeHighway
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.errors import ArgumentError, StorageError
@@ -14,40 +17,86 @@ from tacit.evaluation.intervals import mean_interval
 from tacit.evaluation.violation import violation_rate
 
 
-def data(
-    action: tyro.conf.Positional[Literal["show", "convert"]],
-    file: tyro.conf.Positional[Path],
-    out: Path | None = None,
-) -> None:
-    """Look at a file of demonstrations, or write it in another format.
+@dataclass(frozen=True)
+class Show:
+    """Tell what is in a file of demonstrations, or show a recorded drive as a moving picture.
 
     Args:
-        action: show or convert.
-        file: .hdf5, .npz, .csv or a folder in Minari's layout.
-        out: with convert: what to write; the ending tells the format.
+        file: .hdf5, .npz, .csv or a folder in Minari's layout; with --scenario a folder of driving
+            recordings, or "built-in".
+        scenario: number of the recorded drive to show.
+        out: with --scenario: the .gif to write.
     """
-    demonstrations = read(file)
-    if action == "convert":
-        if out is None:
+
+    file: tyro.conf.Positional[Path]
+    scenario: int | None = None
+    out: Path | None = None
+
+    def run(self) -> None:
+        """Print sizes, rewards, violation and where the data come from."""
+        if (self.scenario is None) != (self.out is None):
+            raise ArgumentError("--scenario and --out belong together: which drive, and which .gif")
+        if self.scenario is not None and self.out is not None:
+            show_scenario(str(self.file), self.scenario, self.out)
+            return
+        demonstrations = read(self.file)
+        lengths = demonstrations.lengths
+        facts = {
+            "episodes": str(len(demonstrations)),
+            "steps": str(demonstrations.steps),
+            "length of an episode": f"{lengths.min()} to {lengths.max()}",
+            "observation": f"{demonstrations.observations.shape[2]} x "
+            f"{demonstrations.observations.dtype}",
+            "action": f"{demonstrations.actions.shape[2]} x {demonstrations.actions.dtype}",
+            "reward per episode": str(mean_interval(demonstrations.returns)),
+        }
+        if demonstrations.costs is not None:
+            facts["violation"] = percent(violation_rate(demonstrations))
+        for name, value in demonstrations.provenance.items():
+            facts[f"provenance: {name}"] = str(value)
+        show_facts(str(self.file), facts)
+
+
+@dataclass(frozen=True)
+class Convert:
+    """Write a file of demonstrations in another format.
+
+    Args:
+        file: .hdf5, .npz, .csv or a folder in Minari's layout.
+        out: what to write; the ending tells the format.
+    """
+
+    file: tyro.conf.Positional[Path]
+    out: Path | None = None
+
+    def run(self) -> None:
+        """Read and write."""
+        demonstrations = read(self.file)
+        if self.out is None:
             raise ArgumentError("convert needs --out, the file to write")
-        write(demonstrations, out)
-        console.print(f"written: {out}", markup=False)
-        return
-    lengths = demonstrations.lengths
-    facts = {
-        "episodes": str(len(demonstrations)),
-        "steps": str(demonstrations.steps),
-        "length of an episode": f"{lengths.min()} to {lengths.max()}",
-        "observation": f"{demonstrations.observations.shape[2]} x "
-        f"{demonstrations.observations.dtype}",
-        "action": f"{demonstrations.actions.shape[2]} x {demonstrations.actions.dtype}",
-        "reward per episode": str(mean_interval(demonstrations.returns)),
-    }
-    if demonstrations.costs is not None:
-        facts["violation"] = percent(violation_rate(demonstrations))
-    for name, value in demonstrations.provenance.items():
-        facts[f"provenance: {name}"] = str(value)
-    show_facts(str(file), facts)
+        write(demonstrations, self.out)
+        console.print(f"written: {self.out}", markup=False)
+
+
+def data(
+    action: Annotated[
+        Annotated[Show, tyro.conf.subcommand("show", prefix_name=False)]
+        | Annotated[Convert, tyro.conf.subcommand("convert", prefix_name=False)]
+        | Annotated[
+            SynthesizeHighway, tyro.conf.subcommand("synthesize-highway", prefix_name=False)
+        ]
+        | Annotated[ImportHighway, tyro.conf.subcommand("import-highway", prefix_name=False)],
+        tyro.conf.arg(name=""),
+    ],
+) -> None:
+    """Look at demonstrations, write them in another format, or make up recordings.
+
+    Args:
+        action: show and convert are for demonstrations; synthesize-highway makes up driving
+            recordings in the layout of highD; import-highway turns recorded drivers into
+            demonstrations.
+    """
+    action.run()
 
 
 def read(file: Path) -> Trajectories:

@@ -1,9 +1,9 @@
 """Train on a pure-JAX task in one compiled loop, with seeds as an axis."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -106,7 +106,7 @@ def train_compiled(
     return Trained(learner, curves)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+@eqx.filter_jit
 def many_runs(
     task: CompiledTask,
     settings: PPO,

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
 from tacit.environments.compiled import CompiledStep, CompiledWorlds
 from tacit.environments.compiled_environment import CompiledEnvironment
+from tacit.environments.compiled_vector_environment import CompiledVectorEnvironment
 from tacit.environments.tabular_environment import EpisodeError
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TaskError
@@ -131,4 +132,6 @@ def blocked_point(limit: float = -1.0, noise_std: float = 0.03, horizon: int = 5
         constraints=task.constraints,
         make_worlds=lambda number, threads: CompiledWorlds(task, number),
         make_environment=lambda render_mode: PointEnvironment(task, render_mode=render_mode),
+        compiled=task,
+        make_vector=lambda number: CompiledVectorEnvironment(task, number),
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+import equinox as eqx
 import gymnasium
 import jax
 import jax.numpy as jnp
@@ -58,8 +59,10 @@ class CompiledTask(Protocol):
     """One world of a task as pure functions, for use under `jit`, `vmap` and `scan`.
 
     A task can be hashed, by identity if nothing else, and never changes: programs are compiled for
-    it. The state is a pytree of arrays that holds everything, the count of steps included. Arrays
-    should have types of their own (float32, int32), so that JAX's global precision changes nothing.
+    it. One that holds large tables is an `equinox.Module`, so that programs take them as arguments
+    instead of containing them. The state is a pytree of arrays that holds everything, the count of
+    steps included. Arrays should have types of their own (float32, int32), so that JAX's global
+    precision changes nothing.
 
     Fields:
         name: what to call the task.
@@ -247,14 +250,15 @@ def advance_world(
     return Standing(key, continued.state, continued.observation), continued
 
 
-# The task is part of what is compiled: all worlds of one task object share the program.
-@partial(jax.jit, static_argnums=0)
+# The task is part of what is compiled, but for the arrays of one that is a pytree: all worlds of
+# one task share the program.
+@eqx.filter_jit
 def start_worlds(task: CompiledTask, keys: PRNGKeyArray) -> Standing:
     """`start_world` with an axis of worlds."""
     return jax.vmap(partial(start_world, task))(keys)
 
 
-@partial(jax.jit, static_argnums=0)
+@eqx.filter_jit
 def advance_worlds(
     task: CompiledTask, standing: Standing, actions: np.ndarray
 ) -> tuple[Standing, ContinuedStep]:

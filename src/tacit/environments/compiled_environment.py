@@ -1,8 +1,8 @@
 """One world of a compiled task as a Gymnasium environment."""
 
-from functools import partial
 from typing import Any
 
+import equinox as eqx
 import gymnasium
 import jax
 import jax.numpy as jnp
@@ -15,13 +15,13 @@ from tacit.environments.tabular_environment import EpisodeError
 SEEDS = 2**32
 
 
-@partial(jax.jit, static_argnums=0)
+@eqx.filter_jit
 def start_one(task: CompiledTask, key: PRNGKeyArray) -> tuple[Any, Array]:
     """`task.reset`, compiled once for each task."""
     return task.reset(key)
 
 
-@partial(jax.jit, static_argnums=0)
+@eqx.filter_jit
 def step_one(task: CompiledTask, state: Any, action: np.ndarray, key: PRNGKeyArray) -> CompiledStep:
     """`task.step`, compiled once for each task."""
     return task.step(state, jnp.asarray(action), key)
@@ -57,6 +57,7 @@ class CompiledEnvironment(gymnasium.Env[np.ndarray, Any]):
             self.key, self.next_start = jax.random.split(world_keys(seed, 1)[0])
         elif self.next_start is None:  # the running episode is given up
             self.key, self.next_start = jax.random.split(self.key)
+        assert self.next_start is not None
         self.state, observation = start_one(self.task, self.next_start)
         self.next_start, self.running = None, True
         return np.array(observation), {}
@@ -74,6 +75,12 @@ class CompiledEnvironment(gymnasium.Env[np.ndarray, Any]):
         ended = bool(stepped.terminated), bool(stepped.truncated)
         self.state, self.running = stepped.state, not any(ended)
         self.next_start = None if self.running else reset_key
-        costs = np.array(stepped.costs)
-        info = {"cost": float(costs[0]) if len(costs) == 1 else costs}
-        return np.array(stepped.observation), float(stepped.reward), *ended, info
+        observation = np.array(stepped.observation)
+        info = self.info_of(observation, np.array(stepped.costs))
+        return observation, float(stepped.reward), *ended, info
+
+    def info_of(
+        self, observation: Float[np.ndarray, " o"], costs: Float[np.ndarray, " k"]
+    ) -> dict[str, Any]:
+        """What `info` says after a step."""
+        return {"cost": float(costs[0]) if len(costs) == 1 else costs}

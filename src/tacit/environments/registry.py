@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, overload
 
 import gymnasium
+from gymnasium.vector import VectorEnv
 
 from tacit.environments.biased_pendulum import biased_pendulum
 from tacit.environments.blocked_locomotion import (
@@ -18,6 +19,7 @@ from tacit.environments.blocked_locomotion import (
 )
 from tacit.environments.blocked_point import blocked_point
 from tacit.environments.gymnasium_task import gymnasium_task
+from tacit.environments.highway.driving import highway_distance, highway_velocity
 from tacit.environments.lab_tasks import chain, grid_world
 from tacit.environments.mujoco_environment import (
     MujocoEnvironment,
@@ -43,7 +45,11 @@ MUJOCO_TASKS: Mapping[str, Callable[..., MujocoRules]] = types.MappingProxyType(
     }
 )
 COMPILED_TASKS: Mapping[str, Callable[..., SimulatedTask]] = types.MappingProxyType(
-    {"BlockedPoint": blocked_point}
+    {
+        "BlockedPoint": blocked_point,
+        "HighwayDistance": highway_distance,
+        "HighwayVelocity": highway_velocity,
+    }
 )
 TASKS = types.MappingProxyType({**TABULAR_TASKS, **COMPILED_TASKS, **MUJOCO_TASKS})
 NAMESPACE, VERSION = "tacit/", "-v0"
@@ -51,6 +57,8 @@ NAMESPACE, VERSION = "tacit/", "-v0"
 Tabular = Literal["Chain", "GridWorld"]
 Simulated = Literal[
     "BlockedPoint",
+    "HighwayDistance",
+    "HighwayVelocity",
     "BlockedHalfCheetah",
     "BlockedAnt",
     "BiasedPendulum",
@@ -122,6 +130,16 @@ def named_environment(
     return COMPILED_TASKS[name](**options).environment(render_mode=render_mode)
 
 
+def named_vector_environment(
+    name: str, num_envs: int = 1, **options: Any
+) -> VectorEnv[Any, Any, Any]:
+    """Many worlds of the compiled task called `name`, for `gymnasium.make_vec`."""
+    check_options(name, COMPILED_TASKS[name], options)
+    make_vector = COMPILED_TASKS[name](**options).make_vector
+    assert make_vector is not None
+    return make_vector(num_envs)
+
+
 class NamedMujocoEnvironment(MujocoEnvironment):
     """One world of the MuJoCo task called `name`, for `gymnasium.make`."""
 
@@ -156,8 +174,10 @@ def register_environments() -> None:
             continue
         if name in MUJOCO_TASKS:
             single, vector = NamedMujocoEnvironment, NamedMujocoVectorEnvironment
+        elif name in COMPILED_TASKS:
+            single, vector = named_environment, named_vector_environment
         else:
-            single, vector = NamedEnvironment if name in TABULAR_TASKS else named_environment, None
+            single, vector = NamedEnvironment, None
         gymnasium.register(
             identifier,
             entry_point=f"{__name__}:{single.__name__}",

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
+from gymnasium.vector import VectorEnv
 
+from tacit.environments.compiled import CompiledTask
 from tacit.environments.worlds import Worlds
 
 
@@ -22,6 +24,9 @@ class SimulatedTask:
         constraints: what is constrained, one name per true cost.
         make_worlds: `make_worlds(number, threads)` builds that many worlds; see `worlds`.
         make_environment: `make_environment(render_mode)` builds one Gymnasium environment.
+        compiled: of a task written as pure JAX functions, those functions; see `CompiledTask`.
+        make_vector: `make_vector(number)` builds one Gymnasium environment of that many worlds,
+            where there is a faster one than Gymnasium makes itself.
     """
 
     name: str
@@ -32,6 +37,8 @@ class SimulatedTask:
     constraints: tuple[str, ...]
     make_worlds: Callable[[int, int | None], Worlds]
     make_environment: Callable[[str | None], gymnasium.Env[Any, Any]]
+    compiled: CompiledTask | None = None
+    make_vector: Callable[[int], VectorEnv[Any, Any, Any]] | None = None
 
     def worlds(self, number: int, *, threads: int | None = None) -> Worlds:
         """`number` worlds of this task, on `threads` threads (None: as many as there are cores)."""

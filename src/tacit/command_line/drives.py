@@ -1,0 +1,146 @@
+"""Recorded drivers on the command line: as demonstrations, and as a moving picture."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from jaxtyping import UInt8
+
+from tacit.command_line.tables import console, percent, progress_bar, show_facts
+from tacit.demonstrations.recorded_drivers import drive, recover_actions
+from tacit.environments.highway.driving import Highway, build_highway
+from tacit.environments.highway.highway_environment import HighwayEnvironment, chosen_scenario
+from tacit.environments.highway.picture import animation
+from tacit.environments.highway.recording import Geometry
+from tacit.errors import ArgumentError, StorageError
+from tacit.evaluation.violation import violation_rate
+from tacit.runs.atomic_write import atomic_write
+
+BUILT_IN = "built-in"
+FRAMES_PER_SECOND = 10
+
+
+@dataclass(frozen=True)
+class ImportHighway:
+    """Turn the recorded drivers themselves into demonstrations.
+
+    Args:
+        recordings: folder of highD, NGSIM, exiD or US-101 clips; "built-in" for made-up traffic.
+        out: the file to write; the ending tells the format.
+        constraint: whose true cost is noted beside every step.
+        gap: metres that must remain to the leader on the same lane.
+        speed: m/s that must not be exceeded.
+        geometry: centre, or legacy for recordings as the published simulator has them.
+        split: train (70 %), test or all.
+        split_by: whole recordings, or single scenarios.
+        egos: one driver for each window, or all that qualify.
+        window: seconds of the pieces that recordings are cut into.
+        seed: of the choice of drivers and of the split.
+    """
+
+    recordings: str
+    out: Path
+    constraint: Literal["distance", "velocity", "both"] = "distance"
+    gap: float = 20.0
+    speed: float = 40.0
+    geometry: Geometry = "centre"
+    split: Literal["train", "test", "all"] = "all"
+    split_by: Literal["recording", "scenario"] = "recording"
+    egos: Literal["one", "all"] = "all"
+    window: float = 40.0
+    seed: int = 0
+
+    def run(self) -> None:
+        """Recover actions with a bar, write, and tell what came of it."""
+        from tacit.command_line.data import check_destination, write
+
+        check_destination(self.out)
+        options = {name: value for name, value in asdict(self).items() if name != "out"}
+        highway = highway_of(options.pop("recordings"), **options)
+        with progress_bar() as bar:
+            job = bar.add_task("drivers", total=len(highway.scenarios))
+            recovered = drive(highway, lambda done, total: bar.update(job, completed=done))
+        write(recovered.trajectories, self.out)
+        facts = {
+            "drivers": str(len(recovered.trajectories)),
+            "steps": str(recovered.trajectories.steps),
+            "largest distance from the recorded path": f"{100 * recovered.error:.1f} cm",
+            "violation": percent(violation_rate(recovered.trajectories)),
+        }
+        for reason, number in recovered.dropped.items():
+            facts[f"left out: {reason}"] = str(number)
+        for reason, number in highway.skipped.items():
+            facts[f"windows without a driver: {reason}"] = str(number)
+        show_facts(str(self.out), facts)
+
+
+def highway_of(recordings: str, **options: object) -> Highway:
+    """The scenarios of a folder, or of the built-in recordings."""
+    folder = None if recordings == BUILT_IN else recordings
+    rules: dict[str, object] = {
+        "constraint": "both",
+        "gap": 20.0,
+        "speed": 40.0,
+        "geometry": "centre",
+        "split": "all",
+        "split_by": "recording",
+        "egos": "one",
+        "window": 40.0,
+        "drop_infeasible": False,
+        "seed": 0,
+    }
+    return build_highway("recordings", {**rules, **options, "recordings": folder})
+
+
+def show_scenario(recordings: str, scenario: int, out: Path) -> None:
+    """Write a GIF of a recorded driver in its scenario."""
+    if out.suffix.lower() != ".gif":
+        raise ArgumentError(f"{out}: the animation of a scenario is a GIF; choose the ending .gif")
+    highway = highway_of(recordings)
+    number = chosen_scenario({"scenario": scenario}, len(highway.scenarios))
+    assert number is not None
+    chosen = highway.scenarios[number]
+    seconds = max(1 / FRAMES_PER_SECOND, chosen.dt)
+    moving = animation(frames(highway, number, round(seconds / chosen.dt)), seconds)
+    try:
+        with atomic_write(out) as part:
+            part.write_bytes(moving)
+    except OSError as error:
+        raise StorageError(f"{out}: cannot be written ({error})") from error
+    facts = {
+        "recording": f"{chosen.recording}, direction {chosen.direction}, window {chosen.window}",
+        "driver": str(chosen.ego),
+        "start": f"{chosen.start_speed:.1f} m/s, gap {chosen.start_gap:.1f} m",
+        "time limit": f"{chosen.limit * chosen.dt:.1f} s",
+        "start violates": ", ".join(chosen.violates) or "nothing",
+        "scenarios in all": str(len(highway.scenarios)),
+    }
+    show_facts(f"scenario {number}", facts)
+    console.print(f"written: {out}", markup=False)
+
+
+def frames(
+    highway: Highway, number: int, stride: int
+) -> Iterator[UInt8[np.ndarray, "height width 3"]]:
+    """Every so many steps a picture, the last step included."""
+    chosen = highway.scenarios[number]
+    actions = recover_actions(highway.paths[number], np.array(chosen.velocity), chosen.dt)
+    environment = HighwayEnvironment(highway.task, highway.scenarios, render_mode="rgb_array")
+    environment.reset(options={"scenario": number})
+    ended, step = False, 0
+    while not ended:
+        if step % stride == 0:
+            yield picture(environment)
+        action = actions[step] if step < len(actions) else np.zeros(2)
+        _, _, terminated, truncated, _ = environment.step(action.astype(np.float32))
+        ended, step = terminated or truncated, step + 1
+    yield picture(environment)
+
+
+def picture(environment: HighwayEnvironment) -> UInt8[np.ndarray, "height width 3"]:
+    """What the environment draws."""
+    drawn = environment.render()
+    assert drawn is not None
+    return drawn

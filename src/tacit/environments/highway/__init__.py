@@ -1,0 +1,1 @@
+"""Driving among recorded traffic: recordings -> scenarios -> step -> observation."""

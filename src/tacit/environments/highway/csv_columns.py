@@ -1,0 +1,230 @@
+"""Columns of large CSV files by name, in blocks; errors name file, row and column."""
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from jaxtyping import Int
+
+from tacit.environments.highway.csv_cells import (
+    cells_of,
+    number_of,
+    refuse_ragged_row,
+    without_later_entries,
+    without_thousands,
+)
+from tacit.environments.highway.recording import RecordingError
+
+BLOCK_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns are wanted, and how the file writes them. Other columns are ignored.
+
+    Fields:
+        whole: columns of whole numbers.
+        real: columns of finite numbers.
+        gappy: columns of numbers that may be empty or not finite; such cells become NaN.
+        text: columns of words.
+        header: names of the columns, for files that have no header.
+        separator: between cells; None means white space.
+        any_case: names are compared, and given back, in small letters.
+        thousands: numbers may be written "1,004.3", in quotes.
+        lists: a cell may hold several values, `3.5;3.7`; the first counts.
+        only: rows without this text (in small letters) are passed over unread.
+    """
+
+    whole: tuple[str, ...] = ()
+    real: tuple[str, ...] = ()
+    gappy: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    header: tuple[str, ...] | None = None
+    separator: str | None = ","
+    any_case: bool = False
+    thousands: bool = False
+    lists: bool = False
+    only: str | None = None
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """All columns of numbers."""
+        return self.whole + self.real + self.gappy
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of one file by name, and the row of the file that each value stands in."""
+
+    path: Path
+    row: Int[np.ndarray, " rows"]
+    values: dict[str, np.ndarray]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.values[name]
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def take(self, chosen: Any) -> "Columns":
+        """Some of the rows: an index or a mask."""
+        values = {name: array[chosen] for name, array in self.values.items()}
+        return Columns(self.path, self.row[chosen], values)
+
+    def replace(self, **columns: np.ndarray) -> "Columns":
+        """The same rows with new or other columns."""
+        return Columns(self.path, self.row, {**self.values, **columns})
+
+    def place(self, index: int | np.integer, name: str) -> str:
+        """`03_tracks.csv: row 12, column 'x'`, with the header as row 1."""
+        return f"{self.path}: row {self.row[index]}, column '{name}'"
+
+
+def read_columns(path: Path, layout: Layout) -> Columns:
+    """All rows; a table without any is an error."""
+    columns = joined(path, list(blocks(path, layout)))
+    if columns is None:
+        raise RecordingError(f"{path}: holds no rows; it is incomplete or the wrong file")
+    return columns
+
+
+def joined(path: Path, parts: Sequence[Columns]) -> Columns | None:
+    """Blocks one after the other, or None if none has a row."""
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        return None
+    values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].values}
+    return Columns(path, np.concatenate([part.row for part in parts]), values)
+
+
+def blocks(path: Path, layout: Layout) -> Iterator[Columns]:
+    """The table in blocks, so that no more than one block of text is ever in memory."""
+    with text_of(path) as file:
+        names, row = layout.header, 1
+        if names is None:
+            names, row = header_of(path, file.readline(), layout), 2
+        while lines := list(islice(file, BLOCK_ROWS)):
+            yield block_of(path, names, layout, lines, row)
+            row += len(lines)
+
+
+@contextmanager
+def text_of(path: Path) -> Iterator[TextIO]:
+    """Open a text file, also a compressed one; what cannot be read is our error."""
+    opener: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig") as file:
+            yield file
+    except FileNotFoundError as error:
+        raise RecordingError(f"{path}: is missing; check the name and the folder") from error
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        raise RecordingError(
+            f"{path}: cannot be read as UTF-8 text ({error}); copy or unpack the file again"
+        ) from error
+
+
+def header_of(path: Path, line: str, layout: Layout) -> tuple[str, ...]:
+    """The names of all columns; every wanted one must be there once."""
+    if not line.strip():
+        raise RecordingError(f"{path}: is empty; copy or unpack the file again")
+    if layout.any_case:
+        line = line.lower()
+    names = tuple(cell.strip() for cell in cells_of(line, layout.separator))
+    for name in layout.numbers + layout.text:
+        place = f"{path}: row 1, column '{name}'"
+        if name not in names and name in [cell.strip(' "\n') for cell in line.split(";")]:
+            raise RecordingError(f"{place}: cells are separated by ';'; separate them by commas")
+        if names.count(name) != 1:
+            problem = "is there twice" if name in names else "is missing"
+            raise RecordingError(f"{place}: {problem}; the file has {', '.join(names)}")
+    return names
+
+
+def block_of(
+    path: Path, names: tuple[str, ...], layout: Layout, lines: list[str], first: int
+) -> Columns:
+    """The wanted columns of some lines; `first` is the row of the first line."""
+    kept = [(row, line) for row, line in enumerate(lines, first) if is_wanted(line, layout)]
+    rows = np.array([row for row, _ in kept], np.int64)
+    texts = [line for _, line in kept]
+    if layout.thousands:
+        texts = [without_thousands(line) for line in texts]
+    if layout.lists:
+        texts = [without_later_entries(line) for line in texts]
+    for row, line in zip(rows, texts, strict=True):
+        if line.count(",") != len(names) - 1 or layout.separator is None:
+            refuse_ragged_row(path, int(row), line, names, layout.separator, layout.real)
+    numbers = fast_numbers(texts, names, layout)
+    if numbers is None or not usable(numbers, layout).all():
+        numbers = careful_numbers(path, rows, texts, names, layout)
+    numbers[~np.isfinite(numbers)] = np.nan
+    values: dict[str, np.ndarray] = {}
+    for name, column in zip(layout.numbers, numbers.T, strict=True):
+        # Copied, so that a column does not keep the whole block alive.
+        values[name] = column.astype(np.int64) if name in layout.whole else column.copy()
+    for name in layout.text:
+        at = names.index(name)
+        words = [cells_of(line, layout.separator)[at].strip() for line in texts]
+        values[name] = np.array(words, np.str_)
+    return Columns(path, rows, values)
+
+
+def is_wanted(line: str, layout: Layout) -> bool:
+    """Whether a line is to be read: not blank, and with the text that was asked for."""
+    return (layout.only is None or layout.only in line.lower()) and not line.isspace()
+
+
+def fast_numbers(texts: list[str], names: tuple[str, ...], layout: Layout) -> np.ndarray | None:
+    """Cells as numbers [rows, columns], or None where a cell is not a number."""
+    if not texts or not layout.numbers:
+        return np.zeros((len(texts), len(layout.numbers)))
+    try:
+        return np.loadtxt(
+            texts,
+            delimiter=layout.separator,
+            usecols=[names.index(name) for name in layout.numbers],
+            comments=None,
+            quotechar='"',
+            ndmin=2,
+        )
+    except ValueError:
+        return None
+
+
+def usable(numbers: np.ndarray, layout: Layout) -> np.ndarray:
+    """Which cells can be used as they are [rows, columns]."""
+    good = np.isfinite(numbers)
+    good[:, len(layout.whole) + len(layout.real) :] = True
+    whole = numbers[:, : len(layout.whole)]
+    # Beyond 2 ** 53 a float no longer knows which whole number was meant.
+    good[:, : len(layout.whole)] &= (np.trunc(whole) == whole) & (np.abs(whole) < 2**53)
+    return good
+
+
+def careful_numbers(
+    path: Path, rows: np.ndarray, texts: list[str], names: tuple[str, ...], layout: Layout
+) -> np.ndarray:
+    """Cells as numbers, one by one, so that the first bad one can be named."""
+    at = [(name, names.index(name)) for name in layout.numbers]
+    result = np.full((len(texts), len(at)), np.nan)
+    for i, line in enumerate(texts):
+        cells = cells_of(line, layout.separator)
+        result[i] = [number_of(cells[place]) for _, place in at]
+    good = usable(result, layout)
+    if not good.all():
+        i, j = np.argwhere(~good)[0]
+        name, place = at[j]
+        cell = cells_of(texts[i], layout.separator)[place].strip()
+        kind = "whole number" if name in layout.whole else "finite number"
+        advice = "write a decimal point, not a comma" if "," in cell else "repair the cell"
+        raise RecordingError(
+            f"{path}: row {rows[i]}, column '{name}': is {cell!r}, not a {kind}; {advice}"
+        )
+    return result

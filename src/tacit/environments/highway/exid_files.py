@@ -1,0 +1,169 @@
+"""exiD: motorway entries and exits at 25 Hz, in three CSV files per recording, **approximately**.
+
+The lane map of a site is not read. Instead, for each driving direction:
+
+- The road is a line w(u) through the picture, u along the mean heading. Its slope, a polynomial of
+  degree 3, is fitted to the headings of all vehicles; those of ramps are trimmed away as outliers.
+- `s` is the length along this line, `d` the distance to its left; velocities are turned with it.
+- Lanes have the median width that the file gives (`laneWidth`), and lie where most vehicles drive;
+  an acceleration lane is a lane if at least 2 % of the traffic is on it, over the whole road.
+- Rows further out, on ramps, are left out.
+
+Sizes come from the tracks, because those in the file about vehicles are wrong at one site.
+Direction 2 drives to the right in the picture, direction 1 to the left, as in highD.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from tacit.environments.highway.csv_columns import Columns, Layout, read_columns
+from tacit.environments.highway.recording import (
+    CAR,
+    TRUCK,
+    Carriageway,
+    Notices,
+    Reading,
+    RecordingError,
+)
+from tacit.environments.highway.reference_line import fit_line, heading_difference, mean_heading
+from tacit.environments.highway.three_files import (
+    ThreeFiles,
+    match_vehicles,
+    read_about_recording,
+    refuse_number,
+    three_files,
+)
+from tacit.environments.highway.track_pieces import (
+    Motion,
+    extent,
+    in_order,
+    lane_boundaries,
+    reentries,
+    refuse_frames,
+    tracks_of,
+    typical_sizes,
+)
+
+RECORDING = Layout(whole=("recordingId",), real=("frameRate",))
+VEHICLES = Layout(whole=("recordingId", "trackId", "numFrames"), text=("class",))
+TRACKS = Layout(
+    whole=("recordingId", "trackId", "frame"),
+    real=("xCenter", "yCenter", "heading", "xVelocity", "yVelocity"),
+    gappy=("width", "length", "laneWidth"),
+    lists=True,
+)
+KINDS = {"car": CAR, "van": CAR, "motorcycle": CAR, "truck": TRUCK, "bus": TRUCK}
+LANE_WIDTH, POSSIBLE_LANE_WIDTHS = 3.75, (2.0, 6.0)
+PARALLEL = 0.05
+SMALLEST_SHARE = 0.02
+
+
+def read_exid(folder: str | Path, number: int | str) -> tuple[Carriageway, ...]:
+    """The carriageways with traffic of a recording; says in one warning what was repaired."""
+    return exid_reading(three_files(Path(folder), number)).issued()
+
+
+def exid_reading(files: ThreeFiles) -> Reading:
+    """The carriageways, and what was dropped or repaired."""
+    notices = Notices(files.name, {})
+    about = read_about_recording(files, RECORDING, "recordingId")
+    vehicles = read_columns(files.vehicles, VEHICLES)
+    rows = read_columns(files.tracks, TRACKS)
+    for columns in (vehicles, rows):
+        refuse_number(columns, "recordingId", files.name)
+    refuse_frames(rows, "frame", 0)
+    rows = in_order(rows, "trackId", "frame", notices)
+    at = match_vehicles(rows["trackId"], vehicles["trackId"], vehicles["numFrames"], notices)
+    kinds = np.array([KINDS.get(word.lower(), 0) for word in vehicles["class"]])
+    others = len(np.unique(rows["trackId"][(at >= 0) & (kinds[at] == 0)]))
+    notices.add("road users dropped, neither car, van, truck, bus nor motorcycle", others)
+    good = (at >= 0) & (kinds[at] > 0)
+    rows = rows.take(good).replace(kind=kinds[at[good]])
+    sizes = typical_sizes(rows["trackId"], rows["length"], rows["width"], notices)
+    rows = rows.replace(length=sizes.length, width=sizes.width).take(sizes.possible)
+    dt = 1 / float(about["frameRate"][0])
+    found = [along(files.name, part, way, dt, notices) for way, part in directions(rows)]
+    found = tuple(carriageway for carriageway in found if len(carriageway))
+    if not found:
+        raise RecordingError(f"{files.tracks}: no vehicle is left; {notices.counts}")
+    frames = int(rows["frame"].max()) + 1
+    return Reading(tuple(replace(one, frames=frames) for one in found), notices)
+
+
+def directions(rows: Columns) -> list[tuple[int, Columns]]:
+    """The vehicles of each driving direction: 1 to the left in the picture, 2 to the right."""
+    if not len(rows):
+        return []
+    heading = np.radians(rows["heading"])
+    axis = mean_heading(2 * heading) / 2
+    _, numbers = np.unique(rows["trackId"], return_counts=True)
+    starts = np.cumsum(numbers) - numbers
+    forward = np.add.reduceat(np.cos(heading - axis), starts) >= 0
+    forward = np.repeat(forward, numbers)
+    ahead = 2 if np.cos(axis) >= 0 else 1
+    parts = [(ahead, rows.take(forward)), (3 - ahead, rows.take(~forward))]
+    return sorted(((way, part) for way, part in parts if len(part)), key=lambda pair: pair[0])
+
+
+def along(name: str, rows: Columns, way: int, dt: float, notices: Notices) -> Carriageway:
+    """The traffic of one direction as seen along its road."""
+    heading = np.radians(rows["heading"])
+    line = fit_line(rows["xCenter"], rows["yCenter"], heading)
+    s, d, direction = line.project(rows["xCenter"], rows["yCenter"])
+    parallel = np.abs(heading_difference(heading, direction)) < PARALLEL
+    boundaries = boundaries_of(d, parallel, rows["laneWidth"])
+    cosine, sine = np.cos(direction), np.sin(direction)
+    motion = Motion(
+        vehicle=rows["trackId"],
+        frame=rows["frame"],
+        s=s,
+        d=d,
+        vs=cosine * rows["xVelocity"] + sine * rows["yVelocity"],
+        vd=cosine * rows["yVelocity"] - sine * rows["xVelocity"],
+        length=rows["length"],
+        width=rows["width"],
+        kind=rows["kind"],
+    )
+    kept = (d <= boundaries[0]) & (d >= boundaries[-1])
+    motion = motion.take(kept)
+    start, end = extent(motion)
+    return Carriageway(
+        name=name,
+        direction=way,
+        dt=dt,
+        frames=int(motion.frame.max()) + 1,
+        boundaries=boundaries,
+        start=start,
+        end=end,
+        tracks=tracks_of(motion, notices, reentry=reentries(kept)),
+    )
+
+
+def boundaries_of(
+    d: Float[np.ndarray, " rows"],
+    parallel: Bool[np.ndarray, " rows"],
+    widths: Float[np.ndarray, " rows"],
+) -> Float[np.ndarray, " markings"]:
+    """Lanes side by side, placed where most of the vehicles that drive along the road are.
+
+    With lanes of width w, places d and d + w look alike; the mean over this circle is the centre of
+    a lane.
+    """
+    usual = widths[(widths > POSSIBLE_LANE_WIDTHS[0]) & (widths < POSSIBLE_LANE_WIDTHS[1])]
+    width = float(np.median(usual)) if len(usual) else LANE_WIDTH
+    if parallel.any():
+        d = d[parallel]
+    centre = mean_heading(2 * np.pi * d / width) * width / (2 * np.pi)
+    lane = np.rint((centre - d) / width).astype(np.int64)
+    lowest = lane.min()
+    shares = np.bincount(lane - lowest) / len(lane)
+    first = last = int(shares.argmax())
+    while first > 0 and shares[first - 1] >= SMALLEST_SHARE:
+        first -= 1
+    while last + 1 < len(shares) and shares[last + 1] >= SMALLEST_SHARE:
+        last += 1
+    used = range(first + lowest, last + lowest + 1)
+    return lane_boundaries(np.array([np.median(d[lane == number]) for number in used]), width)

@@ -1,0 +1,148 @@
+"""The driving tasks for Gymnasium: one car, or many at once."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, UInt8
+
+from tacit.environments.compiled import Standing
+from tacit.environments.compiled_environment import CompiledEnvironment
+from tacit.environments.compiled_vector_environment import CompiledVectorEnvironment
+from tacit.environments.highway.highway_task import DriveState, HighwayTask
+from tacit.environments.highway.observation import FEATURES, GAP_AHEAD, SPEED
+from tacit.environments.highway.scenarios import Scenario
+from tacit.environments.tabular_environment import EpisodeError
+from tacit.errors import ArgumentError
+
+REASONS = ("off_road", "collision", "goal_reached", "time_out")
+"""How an episode ends; the first that holds is its reason."""
+RENDER_MODES = ("rgb_array",)
+
+
+@eqx.filter_jit
+def start_scenario(task: HighwayTask, scenario: Array) -> tuple[DriveState, Array]:
+    """`task.start`, compiled."""
+    return task.start(scenario)
+
+
+def describe(
+    task: HighwayTask,
+    scenario: Scenario,
+    number: int,
+    observation: Float[np.ndarray, " 74"],
+    costs: Float[np.ndarray, " k"],
+) -> dict[str, Any]:
+    """What `info` says: costs of both rules, how the episode ended, which scenario it was."""
+    gap, speed = float(observation[GAP_AHEAD]), float(np.hypot(*observation[list(SPEED)]))
+    ended = [reason for reason in REASONS if observation[FEATURES.index(reason)]]
+    return {
+        "cost": float(costs[0]) if len(costs) == 1 else costs,
+        "cost_distance": float(gap < task.gap),
+        "cost_velocity": float(speed > task.speed),
+        "reason": ended[0] if ended else None,
+        "is_success": "goal_reached" in ended[:1],
+        "scenario": number,
+        "ego_id": scenario.ego,
+        "initial_cost": float(any(name in scenario.violates for name in task.constraints)),
+    }
+
+
+class HighwayEnvironment(CompiledEnvironment):
+    """One car among recorded traffic.
+
+    `reset(options={"scenario": k})` picks a scenario; otherwise one is drawn.
+
+    Fields:
+        scenarios: all of them, see `Scenario`.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": [*RENDER_MODES], "render_fps": 25}  # noqa: RUF012
+    task: HighwayTask
+
+    def __init__(
+        self,
+        task: HighwayTask,
+        scenarios: Sequence[Scenario],
+        *,
+        render_mode: str | None = None,
+    ) -> None:
+        if render_mode not in (None, *RENDER_MODES):
+            raise ArgumentError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
+        super().__init__(task)
+        self.scenarios, self.render_mode = scenarios, render_mode
+        self.observation = np.zeros(len(FEATURES), np.float32)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Float[np.ndarray, " 74"], dict[str, Any]]:
+        """Start the scenario in `options`, or one drawn at random."""
+        number = chosen_scenario(options, len(self.scenarios))
+        observation, _ = super().reset(seed=seed)
+        if number is not None:
+            self.state, start = start_scenario(self.task, jnp.int32(number))
+            observation = np.array(start)
+        return observation, self.info_of(
+            observation, np.array(self.task.costs(jnp.asarray(observation)))
+        )
+
+    def info_of(
+        self, observation: Float[np.ndarray, " 74"], costs: Float[np.ndarray, " k"]
+    ) -> dict[str, Any]:
+        """What `info` says after a step or a start."""
+        self.observation = observation
+        number = int(self.state.scenario)
+        return describe(self.task, self.scenarios[number], number, observation, costs)
+
+    def render(self) -> UInt8[np.ndarray, "height width 3"] | None:
+        """The road around the ego; None without a render mode."""
+        if self.render_mode is None:
+            return None
+        if self.state is None:
+            raise EpisodeError("there is nothing to draw: call reset() before render()")
+        from tacit.environments.highway.picture import draw
+
+        return draw(self.task, self.state, self.observation)
+
+
+class HighwayVectorEnvironment(CompiledVectorEnvironment):
+    """Many cars, each in a scenario of its own."""
+
+    task: HighwayTask
+
+    def __init__(self, task: HighwayTask, scenarios: Sequence[Scenario], num_envs: int = 1) -> None:
+        super().__init__(task, num_envs)
+        self.scenarios = scenarios
+
+    def last_info(
+        self,
+        before: Standing,
+        world: int,
+        observation: Float[np.ndarray, " 74"],
+        costs: Float[np.ndarray, " k"],
+    ) -> dict[str, Any]:
+        """What `final_info` says."""
+        number = int(before.state.scenario[world])
+        return describe(self.task, self.scenarios[number], number, observation, costs)
+
+
+def chosen_scenario(options: dict[str, Any] | None, number: int) -> int | None:
+    """The scenario that `options` ask for, checked."""
+    if not options:
+        return None
+    unknown = sorted(set(options) - {"scenario"})
+    if unknown:
+        raise ArgumentError(f"reset knows the option 'scenario' only, not {unknown[0]!r}")
+    try:
+        scenario = operator.index(options["scenario"])
+    except TypeError:
+        scenario = -1
+    if not 0 <= scenario < number:
+        raise ArgumentError(
+            f"option 'scenario' must be a whole number from 0 to {number - 1}, "
+            f"not {options['scenario']!r}"
+        )
+    return scenario

@@ -1,0 +1,163 @@
+"""From rows of a table to tracks: in order, without duplicates, cut where frames are missing."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from tacit.environments.highway.csv_columns import Columns
+from tacit.environments.highway.recording import CAR, TRUCK, Notices, RecordingError, Track
+
+LENGTHS, WIDTHS = (1.0, 30.0), (0.5, 4.0)
+"""Sizes in metres that a vehicle can have."""
+LONGEST_CAR = 7.0
+"""Where a file does not say what a vehicle is, a longer one is taken for a truck."""
+MOST_FRAMES = 10_000_000
+"""More than four days at 25 Hz: a frame beyond it is a damaged number, not a long recording."""
+
+
+class Motion(NamedTuple):
+    """Rows of one carriageway, in order of vehicle and frame; sizes are the same in all rows."""
+
+    vehicle: Int[np.ndarray, " rows"]
+    frame: Int[np.ndarray, " rows"]
+    s: Float[np.ndarray, " rows"]
+    d: Float[np.ndarray, " rows"]
+    vs: Float[np.ndarray, " rows"]
+    vd: Float[np.ndarray, " rows"]
+    length: Float[np.ndarray, " rows"]
+    width: Float[np.ndarray, " rows"]
+    kind: Int[np.ndarray, " rows"]
+
+    def take(self, chosen: Bool[np.ndarray, " rows"] | Int[np.ndarray, " some"]) -> "Motion":
+        """Some of the rows."""
+        return Motion(*(array[chosen] for array in self))
+
+
+def in_order(columns: Columns, vehicle: str, frame: str, notices: Notices) -> Columns:
+    """Sort by vehicle and frame; of rows with the same two the first in the file stays."""
+    order = np.lexsort((columns[frame], columns[vehicle]))
+    one, now = columns[vehicle][order], columns[frame][order]
+    again = np.zeros(len(order), bool)
+    again[1:] = (one[1:] == one[:-1]) & (now[1:] == now[:-1])
+    notices.add("rows dropped, vehicle and frame are there already", int(again.sum()))
+    return columns.take(order[~again])
+
+
+def refuse_frames(columns: Columns, frame: str, first: int) -> None:
+    """Frames count from `first`, and no recording lasts for weeks."""
+    wrong = np.flatnonzero((columns[frame] < first) | (columns[frame] > MOST_FRAMES))
+    if len(wrong):
+        raise RecordingError(
+            f"{columns.place(wrong[0], frame)}: is {columns[frame][wrong[0]]}; frames count from "
+            f"{first} and stay below {MOST_FRAMES}"
+        )
+
+
+class Sizes(NamedTuple):
+    """Length and width of the vehicle of each row, and whether a vehicle can have them."""
+
+    length: Float[np.ndarray, " rows"]
+    width: Float[np.ndarray, " rows"]
+    possible: Bool[np.ndarray, " rows"]
+
+
+def typical_sizes(
+    vehicle: Int[np.ndarray, " rows"],
+    length: Float[np.ndarray, " rows"],
+    width: Float[np.ndarray, " rows"],
+    notices: Notices,
+) -> Sizes:
+    """The median over the rows of a vehicle, because boxes jitter; rows must be in order."""
+    _, starts, numbers = np.unique(vehicle, return_index=True, return_counts=True)
+    lengths, widths = (medians(sizes, starts, numbers) for sizes in (length, width))
+    possible = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1]) & (lengths >= widths)
+    possible &= (widths >= WIDTHS[0]) & (widths <= WIDTHS[1])
+    notices.add("vehicles dropped, their size is impossible", int((~possible).sum()))
+    return Sizes(*(np.repeat(array, numbers) for array in (lengths, widths, possible)))
+
+
+def medians(sizes: np.ndarray, starts: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """The median of each vehicle's positive sizes; NaN if it has none."""
+    result = np.full(len(starts), np.nan)
+    for i, (start, number) in enumerate(zip(starts, numbers, strict=True)):
+        mine = sizes[start : start + number]
+        mine = mine[mine > 0]
+        result[i] = np.median(mine) if len(mine) else np.nan
+    return result
+
+
+def kinds_by_length(length: Float[np.ndarray, " rows"]) -> Int[np.ndarray, " rows"]:
+    """Cars and trucks, told apart by their length."""
+    return np.where(length > LONGEST_CAR, TRUCK, CAR)
+
+
+def reentries(kept: Bool[np.ndarray, " rows"]) -> Bool[np.ndarray, " kept"]:
+    """Of the rows that are kept, those whose previous row is left out on purpose."""
+    before = np.concatenate([[True], kept[:-1]])
+    return ~before[kept]
+
+
+def tracks_of(
+    motion: Motion,
+    notices: Notices,
+    longest_step: float = np.inf,
+    reentry: Bool[np.ndarray, " rows"] | None = None,
+) -> tuple[Track, ...]:
+    """Cut into tracks at missing frames and at steps in position longer than `longest_step`.
+
+    Cuts at a `reentry` are not worth a notice.
+    """
+    new = np.ones(len(motion.vehicle), bool)
+    new[1:] = motion.vehicle[1:] != motion.vehicle[:-1]
+    if reentry is not None:
+        new |= reentry
+    gap, jump = np.zeros_like(new), np.zeros_like(new)
+    gap[1:] = ~new[1:] & (np.diff(motion.frame) > 1)
+    step = np.hypot(np.diff(motion.s), np.diff(motion.d))
+    jump[1:] = ~new[1:] & ~gap[1:] & (step > longest_step)
+    notices.add("cuts of a track at missing frames", int(gap.sum()))
+    notices.add("cuts of a track at jumps of its position", int(jump.sum()))
+    starts = np.flatnonzero(new | gap | jump)
+    ends = np.append(starts[1:], len(new))
+    long_enough = ends - starts >= 2
+    notices.add("tracks dropped, only one frame", int((~long_enough).sum()))
+    spans = zip(starts[long_enough].tolist(), ends[long_enough].tolist(), strict=True)
+    tracks = [track_of(motion, start, end) for start, end in spans]
+    return tuple(sorted(tracks, key=lambda track: (track.first, track.vehicle)))
+
+
+def track_of(motion: Motion, start: int, end: int) -> Track:
+    """The rows from `start` to `end` as one track."""
+    s, d, vs, vd = (
+        array[start:end].astype(np.float32) for array in (motion.s, motion.d, motion.vs, motion.vd)
+    )
+    return Track(
+        vehicle=int(motion.vehicle[start]),
+        kind=int(motion.kind[start]),
+        length=float(motion.length[start]),
+        width=float(motion.width[start]),
+        first=int(motion.frame[start]),
+        s=s,
+        d=d,
+        vs=vs,
+        vd=vd,
+    )
+
+
+def extent(motion: Motion) -> tuple[float, float]:
+    """Where the first box begins and the last one ends."""
+    half = motion.length / 2
+    return float((motion.s - half).min()), float((motion.s + half).max())
+
+
+def lane_boundaries(centres: Float[np.ndarray, " lanes"], width: float) -> np.ndarray:
+    """Markings half way between lane centres that fall from left to right.
+
+    The outer ones are half a lane further out; `width` is used where there is one lane only.
+    """
+    if len(centres) == 1:
+        return centres[0] + np.array([0.5, -0.5]) * width
+    between = (centres[1:] + centres[:-1]) / 2
+    left, right = centres[0] - centres[1], centres[-2] - centres[-1]
+    return np.concatenate([[centres[0] + left / 2], between, [centres[-1] - right / 2]])
