@@ -23,6 +23,18 @@ if "TACIT_CACHE" not in os.environ:
     os.environ["TACIT_CACHE"] = kept
 
 
+@pytest.fixture(scope="session")
+def point():
+    """A short task on a plane, and six demonstrations that keep its rule."""
+    import numpy as np
+
+    import tacit
+
+    task = tacit.make("BlockedPoint", horizon=20)
+    expert = tacit.Expert(task, lambda seen: np.stack([-0.8 - seen[:, 0], 0.5 - seen[:, 1]], 1))
+    return task, tacit.collect(expert, 6, seed=1)
+
+
 @pytest.fixture(scope="module")
 def hasty_compiler():
     """For modules in which compiling takes most of the time: compile in a hurry."""
@@ -32,3 +44,15 @@ def hasty_compiler():
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture(scope="session")
+def recorded_traffic(tmp_path_factory):
+    """A folder with two short recordings of made-up traffic, on two and on three lanes."""
+    from tacit.environments.highway.highd_writer import write_highd
+    from tacit.environments.highway.traffic import Traffic
+
+    folder = tmp_path_factory.mktemp("recorded")
+    write_highd(folder, 1, Traffic(seed=3, duration=24.0, lanes=2))
+    write_highd(folder, 2, Traffic(seed=4, duration=24.0, lanes=3, flow=1000.0))
+    return folder

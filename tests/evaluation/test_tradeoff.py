@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 import tacit
@@ -21,13 +20,6 @@ TINY = tacit.PPO(
     intent=0.5,
     multiplier=Multiplier(kind="share", budget_per="worst", largest=10.0),
 )
-
-
-@pytest.fixture(scope="module")
-def point():
-    task = tacit.make("BlockedPoint", horizon=20)
-    expert = tacit.Expert(task, lambda seen: np.stack([-0.8 - seen[:, 0], 0.5 - seen[:, 1]], 1))
-    return task, tacit.collect(expert, 6, seed=1)
 
 
 def test_on_a_table_every_level_is_what_inference_gives():

@@ -1,10 +1,12 @@
 """`tacit experiment`: run the experiments of the lab."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
+from rich.progress import Progress, TaskID
 
 from tacit.command_line.tables import console, progress_bar, show_table
 from tacit.command_line.tasks import find_task, parse_setting
@@ -18,6 +20,11 @@ from tacit.experiments.coverage import CoverageSettings, run_coverage
 from tacit.experiments.methods import collect_idle, run_methods
 from tacit.experiments.methods_cell import NAMES, Comparison
 from tacit.experiments.methods_table import caption, method_table
+
+
+def follow(bar: Progress, job: TaskID) -> Callable[[int, int, str], None]:
+    """What an experiment calls to move the bar."""
+    return lambda done, total, text: bar.update(job, completed=done, total=total, description=text)
 
 
 @dataclass(frozen=True)
@@ -49,9 +56,7 @@ class Coverage:
             rows = run_coverage(
                 self.out,
                 settings,
-                progress=lambda done, total, text: bar.update(
-                    job, completed=done, total=total, description=text
-                ),
+                progress=follow(bar, job),
             )
         show_coverage(rows)
         console.print(
@@ -138,9 +143,7 @@ class Methods:
                 seeds=self.seeds or ((1,) if self.quick else (1, 2)),
                 processes=self.processes,
                 threads=self.threads,
-                progress=lambda done, total, text: bar.update(
-                    job, completed=done, total=total, description=text
-                ),
+                progress=follow(bar, job),
                 notice=lambda sentence: bar.console.print(sentence, markup=False),
             )
         show_table(f"Methods on {comparison.task}", *method_table(records))
@@ -222,9 +225,7 @@ class Confidence:
                 seeds=self.seeds,
                 processes=self.processes,
                 threads=self.threads,
-                progress=lambda done, total, text: bar.update(
-                    job, completed=done, total=total, description=text
-                ),
+                progress=follow(bar, job),
                 notice=lambda sentence: bar.console.print(sentence, markup=False),
             )
         show_table(f"CA-ICRL on {self.task}, {steps:,} steps", *confidence_table(rows))

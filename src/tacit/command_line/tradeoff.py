@@ -1,6 +1,5 @@
 """`tacit tradeoff`: what each confidence gives, to pick one by."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,9 +15,10 @@ from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.tradeoff import LEVELS, Choice
 from tacit.evaluation.tradeoff import tradeoff as measured
+from tacit.experiments.coverage import write_json
 from tacit.inference.methods import forward_preset
 from tacit.reports.number_panels import Curve, number_panels
-from tacit.runs.atomic_write import atomic_write
+from tacit.reports.png_file import write_png
 
 
 def tradeoff(
@@ -105,9 +105,6 @@ def without_nan(facts: dict[str, Any]) -> dict[str, Any]:
 
 def write(out: Path, choices: list[Choice], demonstrations: int) -> None:
     """The numbers for programs and the figure for people."""
-    with atomic_write(out / "tradeoff.json") as part:
-        rows = [without_nan(asdict(choice)) for choice in choices]
-        part.write_text(json.dumps(rows, indent=1), "utf-8")
+    write_json(out / "tradeoff.json", [without_nan(asdict(choice)) for choice in choices])
     figure = number_panels([Curve(f"{demonstrations} demonstrations", choices)])
-    with atomic_write(out / "tradeoff.png") as part:
-        figure.savefig(part, format="png", dpi=150)
+    write_png(out / "tradeoff.png", figure)

@@ -1,5 +1,6 @@
 """What constraint models share that are one network of a step."""
 
+from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -29,6 +30,7 @@ class NetworkModel(eqx.Module):
         """What the network says."""
         return self.network(self.inputs(observations, actions))
 
+    @abstractmethod
     def feasibility(
         self,
         observations: Float[Array, "*n o"],
@@ -36,7 +38,6 @@ class NetworkModel(eqx.Module):
         confidence: Array | float,
     ) -> Float[Array, "*n"]:
         """How feasible each step is."""
-        raise NotImplementedError
 
     def cost(
         self,

@@ -20,7 +20,23 @@ ROBOT = PPO(
     multiplier=Multiplier(start=5.0, rate=0.1),
 )
 
+# Rewards come at the end only, some 220 steps after the start.
+DRIVER = PPO(
+    steps=1_000_000,
+    rollout=128,
+    minibatch=512,
+    epochs=5,
+    learning_rate=5e-4,
+    final_learning_rate=0.1,
+    discount=0.995,
+    cost_discount=0.995,
+    target_kl=0.02,
+    multiplier=Multiplier(start=5.0, rate=0.1),
+)
+
 PRESETS: dict[str, PPO] = {
+    "HighwayDistance": DRIVER,
+    "HighwayVelocity": DRIVER,
     "BlockedPoint": PPO(
         steps=400_000,
         rollout=50,

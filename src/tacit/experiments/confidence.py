@@ -20,6 +20,7 @@ from tacit.experiments.methods_cell import Comparison, Record
 from tacit.experiments.methods_table import number, percent, pipes
 from tacit.experiments.methods_workers import Notice, Progress
 from tacit.reports.number_panels import Curve, number_panels
+from tacit.reports.png_file import write_png
 from tacit.runs.atomic_write import atomic_write
 
 COLUMNS = ["N", "confidence", "violation", "at most", "worst seed", "feasible reward", "training"]
@@ -147,5 +148,4 @@ def write_all(out: Path, comparison: Comparison, rows: list[Row]) -> None:
         Curve(f"{size} demonstrations", [row for row in rows if row.number == size])
         for size in dict.fromkeys(row.number for row in rows)
     ]
-    with atomic_write(out / "confidence.png") as part:
-        number_panels(curves).savefig(part, format="png", dpi=150)
+    write_png(out / "confidence.png", number_panels(curves))

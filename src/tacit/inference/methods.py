@@ -19,10 +19,10 @@ from tacit.inference.method import Method
 from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.vicrl import VICRL
 
-METHODS: tuple[str, ...] = ("ca-icrl", "icrl", "vicrl", "bc2l", "gacl", "icl")
 KINDS: dict[str, type[Method]] = {
     method.name: method for method in (ReachCAICRL, ICRL, VICRL, BC2L, GACL, ICL)
 }
+METHODS = tuple(KINDS)
 # What differs from the defaults, by task; but for methods that update at every rollout anyway.
 PRESETS: dict[str, dict[str, Any]] = {
     # Millimetres decide, and there are few updates: a slower constraint stays blind.
