@@ -182,7 +182,7 @@ def test_the_worst_cost_of_episodes_is_followed_over_rollouts():
     worst, rises = jnp.zeros((WORLDS, 2)), []
     for part, end in zip(costs, ended, strict=True):
         worst, rise = worst_costs(worst, jnp.asarray(part), jnp.asarray(end))
-        rises.append(np.asarray(rise))
+        rises.append(np.asarray(rise).mean(axis=0))
     whole, over = costs.reshape(-1, WORLDS, 2), ended.reshape(-1, WORLDS)
     total, going = np.zeros(2), np.zeros((WORLDS, 2))
     for world in range(WORLDS):

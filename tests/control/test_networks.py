@@ -166,6 +166,17 @@ def test_the_stack_of_critics_is_each_critic_alone():
     np.testing.assert_allclose(deep.reshape(50, 3), together, rtol=1e-4, atol=1e-6)
 
 
+def test_many_costs_share_a_critic_that_the_reward_does_not_touch():
+    critics = Critics(OBSERVED, (8,), 1 + 20, key=KEY)
+    together = critics(OBSERVATIONS)
+    assert together.shape == (50, 21)
+    assert critics.shared is not None
+    np.testing.assert_allclose(together[:, 1:], critics.shared(OBSERVATIONS), rtol=1e-5)
+    slope = jax.grad(lambda these: these(OBSERVATIONS)[:, 0].sum())(critics)
+    assert all((np.asarray(leaf) == 0).all() for leaf in jax.tree.leaves(slope.shared))
+    assert any((np.asarray(leaf) != 0).any() for leaf in jax.tree.leaves(slope.stack))
+
+
 def test_an_error_of_one_critic_teaches_no_other():
     critics = Critics(OBSERVED, (8,), 3, key=KEY)
     slope = jax.grad(lambda these: these(OBSERVATIONS)[:, 1].sum())(critics)

@@ -98,5 +98,17 @@ def test_an_interrupted_count_keeps_the_last_episodes_and_begins_new_ones():
     cut = running.interrupted()
     np.testing.assert_array_equal(cut.last.lowest, running.last.lowest)
     assert (np.asarray(cut.now.steps) == 0).all()
-    assert (np.asarray(cut.earned) == 0).all()
+    assert (np.asarray(cut.now.earned) == 0).all()
     assert np.isinf(cut.now.lowest).all()
+
+
+def test_episodes_that_earn_next_to_nothing_show_no_will():
+    part = rollout(1)
+    paid = np.array([0.0, 1.0, 1.0], np.float32)
+    part = part._replace(rewards=np.broadcast_to(paid, part.rewards.shape).copy())
+    reach = followed(RunningReach.start(WORLDS, QUANTITIES, 4.0), part).reach()
+    # World 0 earns nothing, the others more than a quarter of 4 in their longer episode.
+    assert np.isposinf(reach.lowest).sum(axis=1).tolist() == [1, 1]
+    assert np.isneginf(reach.highest).sum(axis=1).tolist() == [1, 1]
+    without = followed(RunningReach.start(WORLDS, QUANTITIES, 0.0), part).reach()
+    assert np.isfinite(without.lowest).all()

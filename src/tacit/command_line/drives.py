@@ -102,8 +102,8 @@ def show_scenario(recordings: str, scenario: int, out: Path) -> None:
     number = chosen_scenario({"scenario": scenario}, len(highway.scenarios))
     assert number is not None
     chosen = highway.scenarios[number]
-    seconds = max(1 / FRAMES_PER_SECOND, chosen.dt)
-    moving = animation(frames(highway, number, round(seconds / chosen.dt)), seconds)
+    stride = max(round(1 / (FRAMES_PER_SECOND * chosen.dt)), 1)
+    moving = animation(frames(highway, number, stride), stride * chosen.dt)
     try:
         with atomic_write(out) as part:
             part.write_bytes(moving)

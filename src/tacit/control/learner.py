@@ -175,9 +175,12 @@ def with_price(
     if settings.multiplier.budget_per == "episode":
         costs = costs * length
     elif settings.multiplier.budget_per == "worst":
-        worst, rise = worst_costs(worst, rollout.costs, ended)
+        # What is tried out is not held against a policy that also shows what it means to do.
+        judged = settings.intended or settings.worlds
+        worst, rises = worst_costs(worst, rollout.costs, ended)
+        rise = rises[:judged].mean(axis=0)
         # About as many episodes as it takes to see one that breaks the rule.
-        old = jnp.exp(-ended.size / length / REMEMBERED_EPISODES)
+        old = jnp.exp(-len(ended) * judged / length / REMEMBERED_EPISODES)
         costs = share = old * share + (1 - old) * rise * length
     price = multiplier.ascend(settings.multiplier, learner.multiplier, costs)
     return learner._replace(multiplier=price, episode_length=length, worst=worst, share=share)
@@ -185,7 +188,7 @@ def with_price(
 
 def worst_costs(
     worst: Float[Array, "n k"], costs: Float[Array, "T n k"], ended: Bool[Array, "T n"]
-) -> tuple[Float[Array, "n k"], Float[Array, " k"]]:
+) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
     """The worst cost so far in each episode that goes on, and by how much it rises per step.
 
     Times the mean length of an episode, the rise is the mean of the episodes' worst cost, also
@@ -202,7 +205,7 @@ def worst_costs(
     flags = jnp.broadcast_to(begins, costs.shape)
     _, after = jax.lax.associative_scan(join, (flags, known))
     before = jnp.where(begins, 0.0, jnp.concatenate([worst[None], after[:-1]]))
-    return jnp.where(ended[-1][:, None], 0.0, after[-1]), (after - before).mean(axis=(0, 1))
+    return jnp.where(ended[-1][:, None], 0.0, after[-1]), (after - before).mean(axis=0)
 
 
 def look(observed: Moments, observations: Float[Array, "*n o"], settings: PPO) -> Array:

@@ -105,20 +105,37 @@ def make_policy(
     raise TaskError(f"actions must be a Box or Discrete space, not {action_space}")
 
 
+MOST_PERCEPTRONS = 4
+
+
 class Critics(eqx.Module):
-    """One perceptron per signal (reward, then every cost), stacked so that they run together."""
+    """The value of every signal: reward, then every cost.
+
+    Each has a perceptron of its own, stacked so that they run together; but many costs share one,
+    as time would grow with their number.
+    """
 
     stack: Perceptron
+    shared: Perceptron | None
 
     def __init__(
         self, observation_size: int, hidden: Sequence[int], signals: int, *, key: Key[Array, ""]
     ) -> None:
         sizes = (observation_size, *hidden, 1)
+        own = signals if signals <= MOST_PERCEPTRONS else 1
+        own_key, shared_key = (key, key) if own == signals else jax.random.split(key)
         self.stack = jax.vmap(lambda one: Perceptron(sizes, 1.0, key=one))(
-            jax.random.split(key, signals)
+            jax.random.split(own_key, own)
         )
+        self.shared = None
+        if own < signals:
+            sizes = (observation_size, *hidden, signals - own)
+            self.shared = Perceptron(sizes, 1.0, key=shared_key)
 
     def __call__(self, observations: Float[Array, "*n o"]) -> Float[Array, "*n signals"]:
         """The value of every signal."""
         values = jax.vmap(lambda critic: critic(observations)[..., 0])(self.stack)
-        return jnp.moveaxis(values, 0, -1)
+        own = jnp.moveaxis(values, 0, -1)
+        if self.shared is None:
+            return own
+        return jnp.concatenate([own, self.shared(observations)], axis=-1)

@@ -8,6 +8,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Bool, Float
 
+from tacit.argument_checks import check_seed
 from tacit.environments.compiled import CompiledTask, CompiledWorlds, Standing
 from tacit.errors import ArgumentError
 
@@ -46,9 +47,10 @@ class CompiledVectorEnvironment(VectorEnv[Float[np.ndarray, "n o"], np.ndarray, 
         if options:
             raise ArgumentError(f"many worlds take no options at reset, not {sorted(options)}")
         if isinstance(seed, Sequence):
-            if list(seed) != list(range(seed[0], seed[0] + self.num_envs)):
+            first = check_seed(seed[0] if seed else None)
+            if list(seed) != list(range(first, first + self.num_envs)):
                 raise ArgumentError("seeds must follow one another, one for each world")
-            seed = int(seed[0])
+            seed = first
         super().reset(seed=seed)
         seed = int(self.np_random.integers(SEEDS)) if seed is None else seed
         return self.worlds.reset(seed), {}

@@ -11,19 +11,25 @@ from tacit.constraints.reach_model import Extremes, Reach
 from tacit.control.learner import Rollout
 from tacit.inference.expert_steps import ExpertSteps
 
+LEAST = 1 / 4
+"""The part of the experts' return that an episode must earn to count: what those do who earn
+next to nothing, experts avoid for the sake of the reward alone."""
+
 
 class Spans(NamedTuple):
-    """One episode of each of n worlds: [n, Q] extremes and [n] steps."""
+    """One episode of each of n worlds: [n, Q] extremes, [n] steps and [n] reward so far."""
 
     lowest: Float[Array, "n Q"]
     highest: Float[Array, "n Q"]
     steps: Float[Array, " n"]
+    earned: Float[Array, " n"]
 
     @classmethod
     def none(cls, worlds: int, quantities: int) -> "Spans":
         """Episodes without a step."""
         shape = (worlds, quantities)
-        return cls(jnp.full(shape, jnp.inf), jnp.full(shape, -jnp.inf), jnp.zeros(worlds))
+        nothing = jnp.zeros(worlds)
+        return cls(jnp.full(shape, jnp.inf), jnp.full(shape, -jnp.inf), nothing, nothing)
 
     def where(self, these: Bool[Array, " n"], other: "Spans") -> "Spans":
         """Of each world this episode or the other."""
@@ -41,13 +47,11 @@ class RunningReach(NamedTuple):
     Fields:
         now: the episodes that are running.
         last: the ones before.
-        earned: [n] reward so far in those that are running.
         worth: an episode counts until it has earned so much.
     """
 
     now: Spans
     last: Spans
-    earned: Float[Array, " n"]
     worth: Float[Array, ""]
 
     @classmethod
@@ -60,16 +64,18 @@ class RunningReach(NamedTuple):
         """
         none = Spans.none(worlds, quantities)
         worth = experts_return if experts_return > 0 else jnp.inf
-        return cls(none, none, jnp.zeros(worlds), jnp.asarray(worth, jnp.float32))
+        return cls(none, none, jnp.asarray(worth, jnp.float32))
 
     def interrupted(self) -> "RunningReach":
         """The same with new episodes in all worlds."""
-        none = Spans.none(*self.now.lowest.shape)
-        return self._replace(now=none, earned=jnp.zeros_like(self.earned))
+        return self._replace(now=Spans.none(*self.now.lowest.shape))
 
     def reach(self) -> Reach:
-        """Of each world the longer of its two episodes."""
-        longer = self.now.where(self.now.steps >= self.last.steps, self.last)
+        """Of each world the longer of its two episodes, if it earned enough to show a will."""
+        least = jnp.where(jnp.isfinite(self.worth), LEAST * self.worth, -jnp.inf)
+        now = (self.now.steps >= self.last.steps) & (self.now.earned >= least)
+        longer = self.now.where(now, self.last)
+        longer = longer.where(longer.earned >= least, Spans.none(*longer.lowest.shape))
         return Reach(jnp.sort(longer.lowest.T, axis=1), jnp.sort(longer.highest.T, axis=1))
 
 
@@ -83,7 +89,7 @@ def followed(running: RunningReach, rollout: Rollout) -> RunningReach:
         now: RunningReach, seen: tuple[Array, Array, Array, Array]
     ) -> tuple[RunningReach, None]:
         observation, arrived, reward, end = seen
-        counts = (now.earned < now.worth)[:, None]
+        counts = (now.now.earned < now.worth)[:, None]
         # The last observation of an episode is seen nowhere else.
         low = jnp.where(end[:, None], jnp.minimum(observation, arrived), observation)
         high = jnp.where(end[:, None], jnp.maximum(observation, arrived), observation)
@@ -91,12 +97,12 @@ def followed(running: RunningReach, rollout: Rollout) -> RunningReach:
             lowest=jnp.where(counts, jnp.minimum(now.now.lowest, low), now.now.lowest),
             highest=jnp.where(counts, jnp.maximum(now.now.highest, high), now.now.highest),
             steps=now.now.steps + 1,
+            earned=now.now.earned + reward,
         )
         return (
             RunningReach(
                 now=none.where(end, spans),
                 last=spans.where(end, now.last),
-                earned=jnp.where(end, 0.0, now.earned + reward),
                 worth=now.worth,
             ),
             None,

@@ -134,7 +134,9 @@ class HighwayTask(eqx.Module):
             state=moved,
             observation=observation,
             reward=jnp.sum(
-                jnp.stack([value * getattr(flags, name) for name, value in REWARDS.items()])
+                jnp.stack(
+                    [jnp.float32(value) * getattr(flags, name) for name, value in REWARDS.items()]
+                )
             ),
             costs=self.costs(observation),
             terminated=flags.goal | flags.collision | flags.off_road,

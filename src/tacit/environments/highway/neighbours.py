@@ -91,10 +91,15 @@ def find_neighbours(
     # Computed once, not once for each use: XLA would repeat it.
     places = jax.lax.optimization_barrier(jnp.where(there, near, jnp.inf))
     nearest = jnp.min(places, -1, keepdims=True)
-    hit = (places == nearest) & (nearest < jnp.inf)
+    # One only, also of two vehicles that are equally near.
+    slots = jnp.arange(len(frame), dtype=jnp.int32)
+    equal = (places == nearest) & (nearest < jnp.inf)
+    hit = slots == jnp.min(jnp.where(equal, slots, len(frame)), -1, keepdims=True)
     seen = jnp.any(hit, -1)
-    # A product instead of argmin and gathering, which are many times slower on a processor.
-    chosen = jax.lax.optimization_barrier(hit.astype(jnp.float32) @ frame)
+    # A product instead of argmin and gathering, which are many times slower on a processor; an
+    # exact one, as graphics cards would keep three digits.
+    chosen = jnp.matmul(hit.astype(jnp.float32), frame, precision=jax.lax.Precision.HIGHEST)
+    chosen = jax.lax.optimization_barrier(chosen)
     others = read_frame(chosen)
     gaps = jnp.stack(
         [distance(ego, jax.tree.map(lambda field, k=k: field[k], others.box)) for k in range(6)]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tacit.environments.highway.boxes import length
+from tacit.environments.highway.boxes import heading, length
 
 LOOK_AHEAD = (-1000.0, 0.0, 5.0, 15.0, 100.0)
 """Where the route is shown, in metres from the ego's place on it; cut to the route's ends."""
@@ -42,8 +42,8 @@ class Place(NamedTuple):
 def pieces(route: Route) -> tuple[Array, Array, Array, Array]:
     """Unit vector, length and start (travelled) of each of the three pieces."""
     s, d = jnp.diff(route.s), jnp.diff(route.d)
-    distance = jnp.maximum(length(s, d), 1e-6)
-    return s / distance, d / distance, distance, jnp.cumsum(distance) - distance
+    distance = length(s, d)
+    return *heading(s, d), distance, jnp.cumsum(distance) - distance
 
 
 def find_place(route: Route, s: Array, d: Array) -> Place:

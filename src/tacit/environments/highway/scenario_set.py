@@ -61,13 +61,27 @@ class Play:
     skipped: Mapping[str, int]
 
 
-@functools.lru_cache(maxsize=2)
 def load_scenarios(folder: str | None, selection: Selection) -> Play:
     """The scenarios of all recordings in `folder`; None stands for the built-in ones.
 
-    What was loaded last is remembered, as making a task again is common.
+    What was loaded last is remembered until a file changes, as making a task again is common.
     """
     place = builtin_folder() if folder is None else Path(folder)
+    return read_scenarios(place, contents(place), selection)
+
+
+def contents(folder: Path) -> tuple[tuple[Path, int, int], ...]:
+    """The files among which recordings are looked for, with their sizes and times."""
+    places = [place for place in (folder, folder / "data") if place.is_dir()]
+    paths = [path.absolute() for place in places for path in place.iterdir()]
+    files = sorted(path for path in paths if path.is_file())
+    return tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+
+
+@functools.lru_cache(maxsize=2)
+def read_scenarios(place: Path, files: tuple[Any, ...], selection: Selection) -> Play:
+    """`load_scenarios`, of a folder that holds those `files`."""
+    del files  # what was remembered for other files is not asked for
     sources = find_recordings(place)
     if selection.split_by == "recording":
         names = part_of([source.name for source in sources], selection)
@@ -79,6 +93,10 @@ def load_scenarios(folder: str | None, selection: Selection) -> Play:
             )
     pieces, skipped = gather(sources, selection)
     if selection.split_by == "scenario":
+        if len(pieces) == 1 and selection.split == "test":
+            raise TaskError(
+                f"{place}: split='test' by scenario needs two scenarios or more; choose split='all'"
+            )
         kept = part_of(range(len(pieces)), selection)
         pieces = [piece for number, piece in enumerate(pieces) if number in kept]
     if not pieces:

@@ -14,6 +14,8 @@ EGO_LENGTH, EGO_WIDTH = 4.508, 1.610
 """Every ego is a BMW 320i, whatever car it stands for."""
 SHORTEST = 2.0
 """Seconds that a recorded drive must last to become an episode."""
+FEWEST = 2
+"""Frames of a window, and of a vehicle in it to take part."""
 GRACE = 1.0
 """Seconds that the ego may take longer than the recorded driver did."""
 
@@ -100,7 +102,7 @@ class Cast(NamedTuple):
 
 def windows(carriageway: Carriageway, seconds: float, geometry: Geometry) -> Iterator[Window]:
     """Cut a recording; the published simulator leaves one frame out between two windows."""
-    length = round(seconds / carriageway.dt)
+    length = max(round(seconds / carriageway.dt), FEWEST)
     stride = length + 1 if geometry == "legacy" else length
     for number, first in enumerate(range(0, carriageway.frames, stride), start=1):
         yield Window(number, first, min(first + length, carriageway.frames) - 1)
@@ -113,7 +115,7 @@ def cast_window(
     seen = [
         track
         for track in carriageway
-        if min(track.last, window.last) - max(track.first, window.first) >= 1
+        if min(track.last, window.last) - max(track.first, window.first) + 1 >= FEWEST
     ]
     first = window.first
     cars = [track for track in seen if track.kind == CAR and track.first <= first]
@@ -178,7 +180,8 @@ def describe(
     carriageway: Carriageway, window: Window, car: Track, seen: list[Track]
 ) -> Cast | None:
     """The scenario in which `car` is the ego; None if it would be alone."""
-    others = tuple(track for track in seen if track is not car)
+    # By its id: a car that was lost from sight for a while has several tracks.
+    others = tuple(track for track in seen if track.vehicle != car.vehicle)
     if not others:
         return None
     first = window.first - car.first

@@ -1,0 +1,85 @@
+"""`tacit data import-highway` and `tacit data show --scenario`: files, tables and plain errors."""
+
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tacit import Trajectories
+from tacit.command_line import main
+
+pytestmark = pytest.mark.usefixtures("hasty_compiler")
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def run(capsys, *arguments):
+    main(["data", *map(str, arguments)])
+    return re.sub(r"[\s│]+", " ", capsys.readouterr().out)
+
+
+def test_recorded_drivers_become_a_file_of_demonstrations(tmp_path, capsys, recorded_traffic):
+    out = tmp_path / "new" / "drivers.npz"
+    text = run(
+        capsys,
+        *("import-highway", "--recordings", recorded_traffic, "--out", out),
+        *("--window", 12, "--egos", "one", "--constraint", "both", "--gap", 60),
+    )
+    demonstrations = Trajectories.from_npz(out)
+    assert len(demonstrations) == 8
+    assert demonstrations.observations.shape[2] == 74
+    assert np.abs(demonstrations.actions).max() <= 1
+    assert demonstrations.costs.any()
+    assert "drivers 8 " in text
+    assert f"steps {demonstrations.steps} " in text
+    distance = re.search(r"largest distance from the recorded path (\d+\.\d) cm", text)
+    assert 0 < float(distance[1]) <= 5
+    assert "violation" in text
+    assert "episodes 8 " in run(capsys, "show", out)
+
+
+def test_a_recorded_drive_becomes_a_moving_picture(tmp_path, capsys, recorded_traffic):
+    out = tmp_path / "drive.gif"
+    text = run(capsys, "show", recorded_traffic, "--scenario", 2, "--out", out)
+    for said in ("scenario 2", "recording 02, direction 1, window 1", "scenarios in all 4"):
+        assert said in text
+    assert f"written: {out}" in text
+    with Image.open(out) as picture:
+        assert (picture.format, picture.size) == ("GIF", (1200, 240))
+        seconds = float(re.search(r"time limit (\d+\.\d) s", text)[1])
+        # As fast as it was driven, up to the goal, which comes a second or so before the limit.
+        assert picture.info["duration"] == 80
+        assert seconds - 2 < 0.08 * picture.n_frames < seconds
+    assert [path.name for path in tmp_path.iterdir()] == ["drive.gif"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("show", "DRIVES", "--scenario", "0"), "--scenario and --out belong together"),
+        (("show", "DRIVES", "--out", "x.gif"), "--scenario and --out belong together"),
+        (("show", "DRIVES", "--scenario", "0", "--out", "x.mp4"), "choose the ending .gif"),
+        (("show", "DRIVES", "--scenario", "4", "--out", "x.gif"), "from 0 to 3, not 4"),
+        (("show", "nowhere", "--scenario", "0", "--out", "x.gif"), "nowhere: is not a folder"),
+        (("import-highway", "--recordings", "nowhere", "--out", "x.npz"), "is not a folder"),
+        (("import-highway", "--recordings", "DRIVES", "--out", "x.txt"), "the ending must be"),
+        (
+            ("import-highway", "--recordings", "DRIVES", "--out", "x.npz", "--gap", "0"),
+            "gap must be above 0",
+        ),
+    ],
+)
+def test_an_error_is_one_line(tmp_path, monkeypatch, capsys, recorded_traffic, arguments, named):
+    monkeypatch.chdir(tmp_path)
+    given = [str(recorded_traffic) if word == "DRIVES" else word for word in arguments]
+    with pytest.raises(SystemExit) as caught:
+        main(["data", *given])
+    assert caught.value.code
+    text = capsys.readouterr().err
+    assert named in re.sub(r"\s+", " ", text)
+    assert "Traceback" not in text
+    assert not list(tmp_path.glob("x.*"))
