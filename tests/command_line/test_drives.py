@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from tacit import Trajectories
-from tacit.command_line import main
+from tacit.command_line import drives, main
 
 pytestmark = pytest.mark.usefixtures("hasty_compiler")
 
@@ -42,7 +42,8 @@ def test_recorded_drivers_become_a_file_of_demonstrations(tmp_path, capsys, reco
     assert "episodes 8 " in run(capsys, "show", out)
 
 
-def test_a_recorded_drive_becomes_a_moving_picture(tmp_path, capsys, recorded_traffic):
+def test_a_recorded_drive_becomes_a_moving_picture(tmp_path, capsys, monkeypatch, recorded_traffic):
+    monkeypatch.setattr(drives, "FRAMES_PER_SECOND", 4)
     out = tmp_path / "drive.gif"
     text = run(capsys, "show", recorded_traffic, "--scenario", 2, "--out", out)
     for said in ("scenario 2", "recording 02, direction 1, window 1", "scenarios in all 4"):
@@ -52,8 +53,8 @@ def test_a_recorded_drive_becomes_a_moving_picture(tmp_path, capsys, recorded_tr
         assert (picture.format, picture.size) == ("GIF", (1200, 240))
         seconds = float(re.search(r"time limit (\d+\.\d) s", text)[1])
         # As fast as it was driven, up to the goal, which comes a second or so before the limit.
-        assert picture.info["duration"] == 80
-        assert seconds - 2 < 0.08 * picture.n_frames < seconds
+        assert picture.info["duration"] == 240
+        assert seconds - 2 < 0.24 * picture.n_frames < seconds
     assert [path.name for path in tmp_path.iterdir()] == ["drive.gif"]
 
 

@@ -1,7 +1,7 @@
 """Recorded drivers on the command line: as demonstrations, and as a moving picture."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -9,13 +9,19 @@ import numpy as np
 from jaxtyping import UInt8
 
 from tacit.command_line.tables import console, percent, progress_bar, show_facts
+from tacit.command_line.training import watched
 from tacit.demonstrations.recorded_drivers import drive, recover_actions
 from tacit.environments.highway.driving import Highway, build_highway
 from tacit.environments.highway.highway_environment import HighwayEnvironment, chosen_scenario
+from tacit.environments.highway.observation import GAP_AHEAD
 from tacit.environments.highway.picture import animation
 from tacit.environments.highway.recording import Geometry
+from tacit.environments.registry import make
 from tacit.errors import ArgumentError, StorageError
 from tacit.evaluation.violation import violation_rate
+from tacit.experiments.drivers import drivers_page, learn_from_drivers
+from tacit.inference.methods import KINDS, forward_preset
+from tacit.reports.page import write_page
 from tacit.runs.atomic_write import atomic_write
 
 BUILT_IN = "built-in"
@@ -74,6 +80,51 @@ class ImportHighway:
         for reason, number in highway.skipped.items():
             facts[f"windows without a driver: {reason}"] = str(number)
         show_facts(str(self.out), facts)
+
+
+@dataclass(frozen=True)
+class LearnDrivers:
+    """Learn what recorded drivers hold to, and write a page about it.
+
+    Args:
+        out: folder for report.html, drivers.hdf5 and the run.
+        recordings: folder of highD, NGSIM, exiD or US-101 clips; "built-in" for made-up traffic.
+        confidences: to read the constraint at.
+        steps: of inference; the task's by default.
+        seed: of everything random.
+        threads: for the simulator; all cores by default.
+    """
+
+    out: Path
+    recordings: str = BUILT_IN
+    confidences: tuple[float, ...] = (0.5, 0.9)
+    steps: int | None = None
+    seed: int = 0
+    threads: int | None = None
+
+    def run(self) -> None:
+        """Learn with a bar, write, and show the strongest rules."""
+        folder = None if self.recordings == BUILT_IN else self.recordings
+        forward = forward_preset(KINDS["ca-icrl"], make("HighwayDistance", recordings=folder))
+        forward = replace(forward, steps=self.steps or forward.steps)
+        with watched("learning from drivers", forward) as watch:
+            drivers = learn_from_drivers(
+                folder,
+                confidences=self.confidences,
+                steps=self.steps,
+                seed=self.seed,
+                folder=self.out / "run",
+                threads=self.threads,
+                progress=watch,
+            )
+        drivers.demonstrations.save(self.out / "drivers.hdf5")
+        page = write_page(drivers_page(drivers), self.out / "report.html")
+        for level in drivers.levels:
+            rules = drivers.result.constraint.rules(level)
+            kept = [rule for rule in rules if rule.quantity == GAP_AHEAD]
+            found = f"{kept[0].limit:.1f} m" if kept else "not found"
+            console.print(f"gap held to at confidence {level:g}: {found}", markup=False)
+        console.print(f"written: {page}, {self.out / 'drivers.hdf5'}", markup=False)
 
 
 def highway_of(recordings: str, **options: object) -> Highway:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.progress import Progress, TaskID
 
+from tacit.command_line.drives import LearnDrivers
 from tacit.command_line.tables import console, progress_bar, show_table
 from tacit.command_line.tasks import find_task, parse_setting
 from tacit.command_line.training import checked
@@ -248,7 +249,8 @@ def experiment(
     name: Annotated[
         Annotated[Coverage, tyro.conf.subcommand("coverage", prefix_name=False)]
         | Annotated[Methods, tyro.conf.subcommand("methods", prefix_name=False)]
-        | Annotated[Confidence, tyro.conf.subcommand("confidence", prefix_name=False)],
+        | Annotated[Confidence, tyro.conf.subcommand("confidence", prefix_name=False)]
+        | Annotated[LearnDrivers, tyro.conf.subcommand("drivers", prefix_name=False)],
         tyro.conf.arg(name=""),
     ],
 ) -> None:
@@ -257,7 +259,8 @@ def experiment(
     Args:
         action: run.
         name: coverage: does a confidence level mean what it says? methods: which one is best?
-            confidence: does it mean that on a simulated task?
+            confidence: does it mean that on a simulated task? drivers: what do recorded drivers
+            hold to?
     """
     del action
     name.run()

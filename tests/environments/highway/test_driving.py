@@ -87,7 +87,8 @@ def test_a_bad_seed_is_a_plain_error():
 
 
 def test_the_two_names_differ_in_their_constraint(recorded_traffic):
-    options = {"recordings": str(recorded_traffic), "window": 12.0, "split": "test"}
+    options = {"recordings": str(recorded_traffic), "window": 12.0, "split": "all"}
+    options["egos"] = "all"
     distance, velocity = (make(name, **options) for name in ("HighwayDistance", "HighwayVelocity"))
     assert (distance.constraints, velocity.constraints) == (("distance",), ("velocity",))
     assert (distance.name, velocity.name) == ("HighwayDistance", "HighwayVelocity")
