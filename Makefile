@@ -27,8 +27,8 @@ format: .venv/dev ## rewrite the code in house style
 	$(BIN)/ruff format .
 
 bench: .venv/dev ## speed, as ratios to a peer in the same run
-	@missed=0; for script in beta_quantile worlds training memory inference expert_sets \
-			stable_baselines; do \
+	@missed=0; for script in beta_quantile worlds highway training memory inference \
+			expert_sets stable_baselines; do \
 		echo "== benchmarks/$$script.py"; \
 		$(BIN)/python benchmarks/$$script.py || missed=1; \
 	done; exit $$missed

@@ -78,6 +78,8 @@ def test_import_registers_the_environments_and_leaves_the_precision_of_jax_alone
                     "BlockedWalker",
                     "Chain",
                     "GridWorld",
+                    "HighwayDistance",
+                    "HighwayVelocity",
                 )
             ]
         ),

@@ -9,6 +9,7 @@ from tacit.environments.registry import make
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TacitError
+from tacit.evaluation.conformal import calibrate
 from tacit.evaluation.cost_wrapper import CostWrapper
 from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.recovery import recovery
@@ -32,6 +33,7 @@ __all__ = [
     "TacitError",
     "Trajectories",
     "beta_quantile",
+    "calibrate",
     "collect",
     "evaluate",
     "exact_posterior",

@@ -27,19 +27,19 @@ def test_recorded_drivers_become_a_file_of_demonstrations(tmp_path, capsys, reco
     text = run(
         capsys,
         *("import-highway", "--recordings", recorded_traffic, "--out", out),
-        *("--window", 12, "--egos", "one", "--constraint", "both", "--gap", 60),
+        *("--egos", "one", "--constraint", "both", "--gap", 60),
     )
     demonstrations = Trajectories.from_npz(out)
-    assert len(demonstrations) == 8
+    assert len(demonstrations) == 4
     assert demonstrations.observations.shape[2] == 74
     assert np.abs(demonstrations.actions).max() <= 1
     assert demonstrations.costs.any()
-    assert "drivers 8 " in text
+    assert "drivers 4 " in text
     assert f"steps {demonstrations.steps} " in text
     distance = re.search(r"largest distance from the recorded path (\d+\.\d) cm", text)
     assert 0 < float(distance[1]) <= 5
     assert "violation" in text
-    assert "episodes 8 " in run(capsys, "show", out)
+    assert "episodes 4 " in run(capsys, "show", out)
 
 
 def test_a_recorded_drive_becomes_a_moving_picture(tmp_path, capsys, monkeypatch, recorded_traffic):

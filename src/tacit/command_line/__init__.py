@@ -7,6 +7,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
+from tacit.command_line.calibrate import calibrate
 from tacit.command_line.data import data
 from tacit.command_line.demo import demo
 from tacit.command_line.evaluate import evaluate
@@ -22,6 +23,7 @@ COMMANDS = {
     "expert": expert,
     "infer": infer,
     "evaluate": evaluate,
+    "calibrate": calibrate,
     "sufficient": sufficient,
     "tradeoff": tradeoff,
     "experiment": experiment,

@@ -98,6 +98,11 @@ def show_phases(
         ["", f"training{training}", f"execution (seeds {seed} to {last})"],
         rows,
     )
+    if task.doomed:
+        notes.append(
+            f"{percent(task.doomed)} of the starts already break the rule; their episodes count as "
+            "violations"
+        )
     for note in notes:
         console.print(note, highlight=False, markup=False)
 

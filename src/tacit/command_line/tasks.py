@@ -1,10 +1,12 @@
 """How a task and its options are named on the command line."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tacit.command_line.tables import console
+from tacit.environments.highway.builtin_recordings import builtin_folder
 from tacit.environments.registry import make
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
@@ -20,11 +22,18 @@ def find_task(name: str, settings: tuple[str, ...]) -> TabularTask | SimulatedTa
     """The task called `name` with options `key=value`, or a file of the user's own arrays."""
     options = dict(parse_setting(setting) for setting in settings)
     if not name.endswith(".npz"):
+        prepare_recordings(name, options)
         with importable(Path.cwd()):
             return make(name, **options)
     if options:
         raise TaskError(f"{name}: a task from a file has no options to set")
     return load_task(name)
+
+
+def prepare_recordings(name: str, options: Mapping[str, Value]) -> None:
+    """Write the made-up recordings of a driving task now if need be, and say so."""
+    if "highway" in name.lower() and options.get("recordings") is None:
+        builtin_folder(notice=lambda sentence: console.print(sentence, markup=False))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from tacit.constraints.confidence_constraint import BeliefModel
 from tacit.constraints.expert_memory import Evidence
 from tacit.constraints.inputs import Inputs
 from tacit.constraints.reach_model import ReachModel, Rule
+from tacit.constraints.stored_space import described_space, space_of
 from tacit.constraints.tabular_constraint import check_confidence
 from tacit.constraints.variational_model import VariationalModel
 from tacit.errors import ArgumentError, StorageError
@@ -67,6 +68,8 @@ class LearnedConstraint:
         action_space: of the task.
         any_confidence: whether other levels can be asked for.
         facts: JSON-able facts about where it came from.
+        threshold: what is at least so feasible counts as feasible; below 1 only after
+            `tacit.calibrate`, and then for this confidence alone.
     """
 
     model: ConstraintModel
@@ -74,6 +77,7 @@ class LearnedConstraint:
     action_space: gymnasium.spaces.Box | gymnasium.spaces.Discrete
     any_confidence: bool
     facts: dict[str, Any]
+    threshold: float = 1.0
 
     @property
     def over_time(self) -> bool:
@@ -99,7 +103,8 @@ class LearnedConstraint:
         box are cut to it, as a simulator does. With granularity `trajectory` the last of these axes
         is time, and each step is judged with those before it.
         """
-        return self.ask(feasibility_of, observations, actions, confidence)
+        answers = self.ask(feasibility_of, observations, actions, confidence)
+        return answers if self.threshold == 1 else np.minimum(answers / self.threshold, 1)
 
     def cost(
         self, observations: np.ndarray, actions: np.ndarray, confidence: float | None = None
@@ -109,6 +114,8 @@ class LearnedConstraint:
         It lies in [0, 1]; with granularity `trajectory` it is what the step takes from the
         feasibility of its trajectory, and may be below 0 where it adds to it.
         """
+        if self.threshold < 1:
+            return 1 - self.feasibility(observations, actions, confidence)
         return self.ask(cost_of, observations, actions, confidence)
 
     def evidence(self, observations: np.ndarray, actions: np.ndarray, *, most: int = 5) -> Evidence:
@@ -208,6 +215,8 @@ class LearnedConstraint:
         if confidence is None:
             return self.confidence
         check_confidence(confidence)
+        if self.threshold < 1 and abs(confidence - self.confidence) > 1e-12:
+            raise ArgumentError(f"this constraint was calibrated for {self.confidence} alone")
         if not self.any_confidence and abs(confidence - self.confidence) > 1e-12:
             raise ArgumentError(
                 f"this constraint answers at one confidence only, {self.confidence}; one learned "
@@ -223,6 +232,7 @@ class LearnedConstraint:
             "model": kinds[type(self.model)],
             "shape": self.model.shape(),
             "confidence": self.confidence,
+            "threshold": self.threshold,
             "any_confidence": self.any_confidence,
             "observation_size": self.observation_size,
             "action_space": described_space(self.action_space),
@@ -249,11 +259,19 @@ class LearnedConstraint:
                 action_space=space,
                 any_confidence=bool(header["any_confidence"]),
                 facts=dict(header["facts"]),
+                threshold=checked_threshold(header.get("threshold", 1.0)),
             )
         except (KeyError, TypeError, ValueError, AttributeError, ArgumentError) as error:
             raise StorageError(
                 f"{path}: the constraint is incomplete or damaged: {error}"
             ) from None
+
+
+def checked_threshold(value: Any) -> float:
+    """A threshold from a file, or an error."""
+    if not isinstance(value, float | int) or not 0 < value <= 1:
+        raise ArgumentError(f"threshold must lie in (0, 1], not {value!r}")
+    return float(value)
 
 
 @jax.jit
@@ -266,24 +284,3 @@ def feasibility_of(model: Any, observations: Array, actions: Array, confidence: 
 def cost_of(model: Any, observations: Array, actions: Array, confidence: float) -> Array:
     """`model.cost`, compiled."""
     return model.cost(observations, actions, confidence)
-
-
-def described_space(space: gymnasium.Space) -> dict[str, Any]:
-    """A space as JSON."""
-    if isinstance(space, gymnasium.spaces.Discrete):
-        return {"kind": "discrete", "n": int(space.n)}
-    assert isinstance(space, gymnasium.spaces.Box)
-    # As text: JSON has no infinity.
-    low, high = ([repr(float(bound)) for bound in side.ravel()] for side in (space.low, space.high))
-    return {"kind": "box", "low": low, "high": high}
-
-
-def space_of(description: dict[str, Any]) -> gymnasium.spaces.Box | gymnasium.spaces.Discrete:
-    """The space that `described_space` described."""
-    if description["kind"] == "discrete":
-        return gymnasium.spaces.Discrete(description["n"])
-    low, high = (
-        np.array([float(bound) for bound in description[side]], np.float32)
-        for side in ("low", "high")
-    )
-    return gymnasium.spaces.Box(low, high, dtype=np.float32)

@@ -24,6 +24,8 @@ class SimulatedTask:
         constraints: what is constrained, one name per true cost.
         make_worlds: `make_worlds(number, threads)` builds that many worlds; see `worlds`.
         make_environment: `make_environment(render_mode)` builds one Gymnasium environment.
+        doomed: share of the starts that already break a rule, whatever anybody does; None where
+            that is not known.
         compiled: of a task written as pure JAX functions, those functions; see `CompiledTask`.
         make_vector: `make_vector(number)` builds one Gymnasium environment of that many worlds,
             where there is a faster one than Gymnasium makes itself.
@@ -37,6 +39,7 @@ class SimulatedTask:
     constraints: tuple[str, ...]
     make_worlds: Callable[[int, int | None], Worlds]
     make_environment: Callable[[str | None], gymnasium.Env[Any, Any]]
+    doomed: float | None = None
     compiled: CompiledTask | None = None
     make_vector: Callable[[int], VectorEnv[Any, Any, Any]] | None = None
 

@@ -171,6 +171,8 @@ def highway_task(name: str, options: dict[str, Any]) -> SimulatedTask:
         make_environment=lambda render_mode: HighwayEnvironment(
             task, scenarios, render_mode=render_mode
         ),
+        doomed=sum(bool(set(scenario.violates) & set(task.constraints)) for scenario in scenarios)
+        / len(scenarios),
         compiled=task,
         make_vector=lambda number: HighwayVectorEnvironment(task, scenarios, number),
     )

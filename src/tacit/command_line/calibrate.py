@@ -1,0 +1,55 @@
+"""`tacit calibrate`: do fresh experts satisfy what was learned from others?"""
+
+from pathlib import Path
+
+import tyro
+
+from tacit.command_line.data import read
+from tacit.command_line.tables import console, percent, show_facts
+from tacit.constraints.learned_constraint import LearnedConstraint
+from tacit.errors import ArgumentError
+from tacit.evaluation.conformal import calibrate as calibrated
+from tacit.inference.result import load
+from tacit.inference.simulated_result import SimulatedResult
+
+
+def calibrate(
+    run: tyro.conf.Positional[Path],
+    held_out: Path,
+    rate: float = 0.9,
+    out: Path | None = None,
+) -> None:
+    """Check a learned constraint with held-out demonstrations, and adjust it on request.
+
+    Args:
+        run: folder of `tacit infer`, or a file of a constraint.
+        held_out: demonstrations of the same experts that were not used to learn it.
+        rate: share of fresh expert episodes that are to satisfy it.
+        out: where to write the adjusted constraint.
+    """
+    constraint = LearnedConstraint.load(run) if run.is_file() else constraint_in(run)
+    demonstrations = read(held_out)
+    found = calibrated(constraint, demonstrations, rate=rate)
+    facts = {
+        "held-out demonstrations": str(len(demonstrations)),
+        "satisfy it as it is": percent(found.satisfied),
+        "asked for": f"{100 * rate:g} % of fresh expert episodes",
+        "feasible from": f"{found.threshold:.3f}" + ("" if found.adjusted else " (no change)"),
+    }
+    show_facts(f"{run} at confidence {constraint.confidence:g}", facts)
+    console.print(
+        f"With this threshold at least {100 * rate:g} % of fresh episodes of the same experts have "
+        "no infeasible step. This says nothing about whether enough is forbidden.",
+        highlight=False,
+        markup=False,
+    )
+    if out is not None:
+        console.print(f"written: {found.constraint.save(out)}", markup=False)
+
+
+def constraint_in(folder: Path) -> LearnedConstraint:
+    """The constraint of a run."""
+    result = load(folder)
+    if not isinstance(result, SimulatedResult):
+        raise ArgumentError(f"{folder}: a constraint in a table is exact; nothing to calibrate")
+    return result.constraint

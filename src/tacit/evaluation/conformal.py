@@ -1,0 +1,98 @@
+"""Held-out demonstrations check a learned constraint and adjust it: split conformal calibration.
+
+    score of an episode  = the lowest feasibility of its steps
+    threshold            = the k-th smallest score of n held-out episodes, k = floor((1 - r)(n + 1))
+
+If held-out and fresh episodes come from the same experts, in any order, a fresh episode has no step
+below the threshold with probability at least r, whatever was learned and however few were held out.
+
+What it does not say: nothing about people who are not like these experts; nothing about a single
+episode, only about the share of many; and nothing about whether the constraint forbids enough. A
+constraint that allows everything passes every such check.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from tacit.constraints.learned_constraint import LearnedConstraint
+from tacit.demonstrations.trajectories import Trajectories
+from tacit.errors import ArgumentError
+from tacit.evaluation.intervals import Estimate, rate_interval
+
+ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What held-out demonstrations say of a constraint.
+
+    Fields:
+        rate: the share of fresh expert episodes that is to satisfy it.
+        satisfied: the share of held-out episodes that satisfy it as it was.
+        threshold: feasibility from which on a step must count as feasible.
+        constraint: the same, adjusted; the one given where no adjustment was needed.
+    """
+
+    rate: float
+    satisfied: Estimate
+    threshold: float
+    constraint: LearnedConstraint
+
+    @property
+    def adjusted(self) -> bool:
+        """Whether it had to be loosened."""
+        return self.threshold < 1
+
+
+def calibrate(
+    constraint: LearnedConstraint, held_out: Trajectories, *, rate: float = 0.9
+) -> Calibration:
+    """Check `constraint`, and loosen it as far as fresh episodes are to satisfy it at a rate.
+
+    Arguments:
+        constraint: learned from *other* demonstrations of the same experts.
+        held_out: demonstrations that were not used to learn it.
+        rate: r, the share of fresh expert episodes without an infeasible step.
+    """
+    if not 0 < rate < 1:
+        raise ArgumentError(f"rate must lie between 0 and 1, not {rate!r}")
+    if constraint.over_time:
+        raise ArgumentError("granularity 'trajectory' judges no single step: nothing to calibrate")
+    if constraint.threshold < 1:
+        raise ArgumentError("this constraint has been calibrated already; give the original")
+    number = len(held_out)
+    # A hair more, lest 0.1 * 10 be 0.99...
+    place = int((1 - rate) * (number + 1) + 1e-9)
+    if place < 1:
+        least = int(np.ceil(1 / (1 - rate) - 1e-9)) - 1
+        raise ArgumentError(
+            f"a rate of {rate:g} needs {least} held-out demonstrations or more, not {number}"
+        )
+    scores = np.sort(lowest_feasibility(constraint, held_out))
+    kept = scores >= 1 - ROUNDING
+    satisfied = rate_interval(int(kept.sum()), number)
+    threshold = float(scores[place - 1])
+    if threshold >= 1 - ROUNDING:
+        return Calibration(rate, satisfied, 1.0, constraint)
+    if threshold <= 0:
+        raise ArgumentError(
+            f"no threshold will do: {place} of {number} held-out episodes have a step with "
+            "feasibility 0. Learn from more demonstrations, or ask for a lower rate or confidence"
+        )
+    facts = {**constraint.facts, "calibrated": {"rate": rate, "held_out": number}}
+    loosened = replace(constraint, threshold=threshold, facts=facts)
+    return Calibration(rate, satisfied, threshold, loosened)
+
+
+def lowest_feasibility(
+    constraint: LearnedConstraint, demonstrations: Trajectories
+) -> Float[np.ndarray, " n"]:
+    """Of every episode the feasibility of its least feasible step."""
+    steps = demonstrations.actions.shape[1]
+    feasibility = constraint.feasibility(
+        demonstrations.observations[:, :steps], demonstrations.actions
+    )
+    present = np.arange(steps) < demonstrations.lengths[:, None]
+    return np.where(present, feasibility, 1.0).min(axis=1)
