@@ -118,7 +118,7 @@ def main() -> int:
     describe_machine()
     met = show(
         f"{CARS:,} cars, 74 features: steps per second (thousands)",
-        ("traffic", "least work", "ours / least work", "steps/s"),
+        ("traffic", "least work", "ratio to it", "steps/s"),
         [speed(quick)],
     )
     show(

@@ -12,7 +12,9 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
     [
         (("worlds.py",), ("Environment step", "BlockedHalfCheetah", "Rollout")),
         (("training.py", "--no-peers"), ("shipped settings", "BlockedHalfCheetah")),
-        (("highway.py",), ("2,048 cars", "ours / least work", "Memory of recordings")),
+        pytest.param(
+            ("highway.py",), ("2,048 cars", "Memory of recordings"), marks=pytest.mark.slow
+        ),
         pytest.param(("inference.py",), ("plain PPO-Lagrange", "icrl"), marks=pytest.mark.slow),
         pytest.param(
             ("expert_sets.py",),

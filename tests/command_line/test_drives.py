@@ -45,7 +45,8 @@ def test_recorded_drivers_become_a_file_of_demonstrations(tmp_path, capsys, reco
 def test_a_recorded_drive_becomes_a_moving_picture(tmp_path, capsys, monkeypatch, recorded_traffic):
     monkeypatch.setattr(drives, "FRAMES_PER_SECOND", 4)
     out = tmp_path / "drive.gif"
-    text = run(capsys, "show", recorded_traffic, "--scenario", 2, "--out", out)
+    choice = ("--scenario", 2, "--out", out, "--set", "split=all")
+    text = run(capsys, "show", recorded_traffic, *choice)
     for said in ("scenario 2", "recording 02, direction 1, window 1", "scenarios in all 4"):
         assert said in text
     assert f"written: {out}" in text
@@ -64,7 +65,7 @@ def test_a_recorded_drive_becomes_a_moving_picture(tmp_path, capsys, monkeypatch
         (("show", "DRIVES", "--scenario", "0"), "--scenario and --out belong together"),
         (("show", "DRIVES", "--out", "x.gif"), "--scenario and --out belong together"),
         (("show", "DRIVES", "--scenario", "0", "--out", "x.mp4"), "choose the ending .gif"),
-        (("show", "DRIVES", "--scenario", "4", "--out", "x.gif"), "from 0 to 3, not 4"),
+        (("show", "DRIVES", "--scenario", "4", "--out", "x.gif"), "from 0 to 1, not 4"),
         (("show", "nowhere", "--scenario", "0", "--out", "x.gif"), "nowhere: is not a folder"),
         (("import-highway", "--recordings", "nowhere", "--out", "x.npz"), "is not a folder"),
         (("import-highway", "--recordings", "DRIVES", "--out", "x.txt"), "the ending must be"),

@@ -139,7 +139,7 @@ def highway_of(*tracks):
     scenarios = tuple(piece.scenario for piece in pieces)
     rules = (("distance",), 20.0, 40.0, "centre", max(s.limit for s in scenarios))
     task = HighwayTask(stack_replay(pieces), "hand", *rules)
-    return Highway(task, scenarios, tuple(piece.path for piece in pieces), {})
+    return Highway(task, scenarios, tuple(piece.path for piece in pieces), {}, {})
 
 
 def test_who_cannot_be_followed_or_collides_is_left_out_and_counted():

@@ -14,21 +14,21 @@ from tacit.inference.simulated_result import SimulatedResult
 
 
 def calibrate(
-    run: tyro.conf.Positional[Path],
-    held_out: Path,
+    folder: tyro.conf.Positional[Path],
+    experts: Path,
     rate: float = 0.9,
     out: Path | None = None,
 ) -> None:
     """Check a learned constraint with held-out demonstrations, and adjust it on request.
 
     Args:
-        run: folder of `tacit infer`, or a file of a constraint.
-        held_out: demonstrations of the same experts that were not used to learn it.
+        folder: of `tacit infer`, or a file of a constraint.
+        experts: demonstrations of the same experts that were not used to learn it.
         rate: share of fresh expert episodes that are to satisfy it.
         out: where to write the adjusted constraint.
     """
-    constraint = LearnedConstraint.load(run) if run.is_file() else constraint_in(run)
-    demonstrations = read(held_out)
+    constraint = LearnedConstraint.load(folder) if folder.is_file() else constraint_in(folder)
+    demonstrations = read(experts)
     found = calibrated(constraint, demonstrations, rate=rate)
     facts = {
         "held-out demonstrations": str(len(demonstrations)),
@@ -36,15 +36,18 @@ def calibrate(
         "asked for": f"{100 * rate:g} % of fresh expert episodes",
         "feasible from": f"{found.threshold:.3f}" + ("" if found.adjusted else " (no change)"),
     }
-    show_facts(f"{run} at confidence {constraint.confidence:g}", facts)
+    show_facts(f"{folder} at confidence {constraint.confidence:g}", facts)
     console.print(
-        f"With this threshold at least {100 * rate:g} % of fresh episodes of the same experts have "
-        "no infeasible step. This says nothing about whether enough is forbidden.",
+        f"A fresh episode of the same experts has no infeasible step with probability {rate:g} or "
+        "more, on average over such sets of held-out demonstrations; after this one set, at least "
+        f"{100 * found.at_least:.0f} % of them with 95 % certainty. This says nothing about "
+        "whether enough is forbidden.",
         highlight=False,
         markup=False,
     )
     if out is not None:
-        console.print(f"written: {found.constraint.save(out)}", markup=False)
+        written = found.constraint.save(out)
+        console.print(f"written: {written}", markup=False, soft_wrap=True)
 
 
 def constraint_in(folder: Path) -> LearnedConstraint:

@@ -11,6 +11,7 @@ import tyro
 from tacit.command_line.drives import ImportHighway, show_scenario
 from tacit.command_line.highway import SynthesizeHighway
 from tacit.command_line.tables import console, percent, show_facts
+from tacit.command_line.tasks import parse_setting
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.errors import ArgumentError, StorageError
 from tacit.evaluation.intervals import mean_interval
@@ -26,18 +27,21 @@ class Show:
             recordings, or "built-in".
         scenario: number of the recorded drive to show.
         out: with --scenario: the .gif to write.
+        set: with --scenario: options of the driving task, as in --set split=test egos=all.
     """
 
     file: tyro.conf.Positional[Path]
     scenario: int | None = None
     out: Path | None = None
+    set: tuple[str, ...] = ()
 
     def run(self) -> None:
         """Print sizes, rewards, violation and where the data come from."""
         if (self.scenario is None) != (self.out is None):
             raise ArgumentError("--scenario and --out belong together: which drive, and which .gif")
         if self.scenario is not None and self.out is not None:
-            show_scenario(str(self.file), self.scenario, self.out)
+            options = dict(parse_setting(setting) for setting in self.set)
+            show_scenario(str(self.file), self.scenario, self.out, **options)
             return
         demonstrations = read(self.file)
         lengths = demonstrations.lengths

@@ -3,23 +3,23 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import UInt8
 
 from tacit.command_line.tables import console, percent, progress_bar, show_facts
+from tacit.command_line.tasks import write_builtin
 from tacit.command_line.training import watched
 from tacit.demonstrations.recorded_drivers import drive, recover_actions
 from tacit.environments.highway.driving import Highway, build_highway
 from tacit.environments.highway.highway_environment import HighwayEnvironment, chosen_scenario
-from tacit.environments.highway.observation import GAP_AHEAD
 from tacit.environments.highway.picture import animation
 from tacit.environments.highway.recording import Geometry
 from tacit.environments.registry import make
 from tacit.errors import ArgumentError, StorageError
 from tacit.evaluation.violation import violation_rate
-from tacit.experiments.drivers import drivers_page, learn_from_drivers
+from tacit.experiments.drivers import drivers_page, held_gap, learn_from_drivers
 from tacit.inference.methods import KINDS, forward_preset
 from tacit.reports.page import write_page
 from tacit.runs.atomic_write import atomic_write
@@ -105,6 +105,8 @@ class LearnDrivers:
     def run(self) -> None:
         """Learn with a bar, write, and show the strongest rules."""
         folder = None if self.recordings == BUILT_IN else self.recordings
+        if folder is None:
+            write_builtin()
         forward = forward_preset(KINDS["ca-icrl"], make("HighwayDistance", recordings=folder))
         forward = replace(forward, steps=self.steps or forward.steps)
         with watched("learning from drivers", forward) as watch:
@@ -120,36 +122,27 @@ class LearnDrivers:
         drivers.demonstrations.save(self.out / "drivers.hdf5")
         page = write_page(drivers_page(drivers), self.out / "report.html")
         for level in drivers.levels:
-            rules = drivers.result.constraint.rules(level)
-            kept = [rule for rule in rules if rule.quantity == GAP_AHEAD]
-            found = f"{kept[0].limit:.1f} m" if kept else "not found"
+            rule = held_gap(drivers, level)
+            found = "not found" if rule is None else f"{rule.limit:.1f} m"
             console.print(f"gap held to at confidence {level:g}: {found}", markup=False)
         console.print(f"written: {page}, {self.out / 'drivers.hdf5'}", markup=False)
 
 
-def highway_of(recordings: str, **options: object) -> Highway:
-    """The scenarios of a folder, or of the built-in recordings."""
-    folder = None if recordings == BUILT_IN else recordings
-    rules: dict[str, object] = {
-        "constraint": "both",
-        "gap": 20.0,
-        "speed": 40.0,
-        "geometry": "centre",
-        "split": "all",
-        "split_by": "recording",
-        "egos": "one",
-        "window": 40.0,
-        "drop_infeasible": False,
-        "seed": 0,
-    }
-    return build_highway("recordings", {**rules, **options, "recordings": folder})
+def highway_of(recordings: str, **options: Any) -> Highway:
+    """The scenarios of a folder, or of the built-in recordings; numbered as in the task."""
+    if recordings == BUILT_IN:
+        write_builtin()
+    else:
+        options["recordings"] = recordings
+    name = "HighwayVelocity" if options.get("constraint") == "velocity" else "HighwayDistance"
+    return build_highway(name, make(name, **options).options)
 
 
-def show_scenario(recordings: str, scenario: int, out: Path) -> None:
-    """Write a GIF of a recorded driver in its scenario."""
+def show_scenario(recordings: str, scenario: int, out: Path, **options: Any) -> None:
+    """Write a GIF of a recorded driver in its scenario; `options` are those of the task."""
     if out.suffix.lower() != ".gif":
         raise ArgumentError(f"{out}: the animation of a scenario is a GIF; choose the ending .gif")
-    highway = highway_of(recordings)
+    highway = highway_of(recordings, **{"constraint": "both", **options})
     number = chosen_scenario({"scenario": scenario}, len(highway.scenarios))
     assert number is not None
     chosen = highway.scenarios[number]
@@ -169,7 +162,7 @@ def show_scenario(recordings: str, scenario: int, out: Path) -> None:
         "scenarios in all": str(len(highway.scenarios)),
     }
     show_facts(f"scenario {number}", facts)
-    console.print(f"written: {out}", markup=False)
+    console.print(f"written: {out}", markup=False, soft_wrap=True)
 
 
 def frames(

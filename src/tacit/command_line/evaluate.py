@@ -98,10 +98,10 @@ def show_phases(
         ["", f"training{training}", f"execution (seeds {seed} to {last})"],
         rows,
     )
-    if task.doomed:
+    if task.broken_starts:
         notes.append(
-            f"{percent(task.doomed)} of the starts already break the rule; their episodes count as "
-            "violations"
+            f"{percent(task.broken_starts)} of the starts break the rule before anything is done; "
+            "most of their episodes count as violations"
         )
     for note in notes:
         console.print(note, highlight=False, markup=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tacit.command_line.tables import console
 from tacit.environments.highway.builtin_recordings import builtin_folder
-from tacit.environments.registry import make
+from tacit.environments.registry import is_foreign, make
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.environments.task_file import load_task
@@ -32,8 +32,14 @@ def find_task(name: str, settings: tuple[str, ...]) -> TabularTask | SimulatedTa
 
 def prepare_recordings(name: str, options: Mapping[str, Value]) -> None:
     """Write the made-up recordings of a driving task now if need be, and say so."""
-    if "highway" in name.lower() and options.get("recordings") is None:
-        builtin_folder(notice=lambda sentence: console.print(sentence, markup=False))
+    ours = not is_foreign(name) and name.lower().removeprefix("tacit/").startswith("highway")
+    if ours and options.get("recordings") is None:
+        write_builtin()
+
+
+def write_builtin() -> None:
+    """The made-up recordings, with a word to the user if they have to be written first."""
+    builtin_folder(notice=lambda sentence: console.print(sentence, markup=False))
 
 
 @contextmanager

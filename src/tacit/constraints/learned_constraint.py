@@ -140,6 +140,8 @@ class LearnedConstraint:
                 "this constraint is a network, which nobody can read: method 'ca-icrl' with "
                 "objective 'reach', the default, gives rules"
             )
+        if self.threshold < 1:
+            raise ArgumentError("this constraint was calibrated: ask the original for its rules")
         return self.model.rules(self.check(confidence))
 
     def ask(

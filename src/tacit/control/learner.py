@@ -163,10 +163,12 @@ def with_price(
     learner: Learner, rollout: Rollout, ended: Bool[Array, "T n"], settings: PPO
 ) -> Learner:
     """The learner with the multiplier moved by the rollout's true (unnormalised) costs."""
+    worst_of_episodes = settings.multiplier.budget_per == "worst"
+    # What is tried out is not held against a policy that also shows what it means to do.
+    judged = settings.intended if worst_of_episodes and settings.intended else settings.worlds
     # As many steps as there are per end: the mean length, held over rollouts in which none ends.
-    length = jnp.where(
-        ended.any(), ended.size / jnp.maximum(ended.sum(), 1), learner.episode_length
-    )
+    ends = ended[:, :judged]
+    length = jnp.where(ends.any(), ends.size / jnp.maximum(ends.sum(), 1), learner.episode_length)
     # Before the first episode has ended only the horizon is known, which may be far off.
     keep = jnp.where(learner.updates > 0, 0.9, 0.0)
     length = keep * learner.episode_length + (1 - keep) * length
@@ -174,13 +176,11 @@ def with_price(
     worst, share = learner.worst, learner.share
     if settings.multiplier.budget_per == "episode":
         costs = costs * length
-    elif settings.multiplier.budget_per == "worst":
-        # What is tried out is not held against a policy that also shows what it means to do.
-        judged = settings.intended or settings.worlds
+    elif worst_of_episodes:
         worst, rises = worst_costs(worst, rollout.costs, ended)
         rise = rises[:judged].mean(axis=0)
         # About as many episodes as it takes to see one that breaks the rule.
-        old = jnp.exp(-len(ended) * judged / length / REMEMBERED_EPISODES)
+        old = jnp.exp(-ends.size / length / REMEMBERED_EPISODES)
         costs = share = old * share + (1 - old) * rise * length
     price = multiplier.ascend(settings.multiplier, learner.multiplier, costs)
     return learner._replace(multiplier=price, episode_length=length, worst=worst, share=share)
@@ -196,7 +196,7 @@ def worst_costs(
     """
     # A plain scan inside compiled training over seeds made XLA hang on two cores.
     begins = jnp.concatenate([jnp.zeros_like(ended[:1]), ended[:-1]])[..., None]
-    known = costs.at[0].set(jnp.maximum(worst, costs[0]))
+    known = jnp.maximum(costs, 0).at[0].set(jnp.maximum(worst, costs[0]))
 
     def join(early: tuple[Array, Array], late: tuple[Array, Array]) -> tuple[Array, Array]:
         (begun, worst), (begins, cost) = early, late

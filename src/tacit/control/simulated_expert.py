@@ -72,6 +72,7 @@ def described(trainer: Trainer) -> dict[str, Any]:
     return {
         "task": trainer.task.name,
         "options": dict(trainer.task.options),
+        **({"data_sha256": trainer.task.data_sha256} if trainer.task.data_sha256 else {}),
         "seed": trainer.seed,
         "ppo": dataclasses.asdict(trainer.settings),
     }

@@ -149,6 +149,10 @@ def collected(
         rewards=np.asarray(steps.reward)[:longest, kept].T,
         lengths=lengths[kept],
         costs=np.asarray(steps.costs)[:longest, kept].max(axis=-1).T,
-        provenance={"task": highway.task.name, "experts": "recorded drivers"},
+        provenance={
+            "task": highway.task.name,
+            "options": dict(highway.options),
+            "experts": "recorded drivers",
+        },
     )
     return Recovered(trajectories, tuple(kept), error, dropped)

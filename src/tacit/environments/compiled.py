@@ -58,11 +58,11 @@ class ContinuedStep(NamedTuple):
 class CompiledTask(Protocol):
     """One world of a task as pure functions, for use under `jit`, `vmap` and `scan`.
 
-    A task can be hashed, by identity if nothing else, and never changes: programs are compiled for
-    it. One that holds large tables is an `equinox.Module`, so that programs take them as arguments
-    instead of containing them. The state is a pytree of arrays that holds everything, the count of
-    steps included. Arrays should have types of their own (float32, int32), so that JAX's global
-    precision changes nothing.
+    A task never changes: programs are compiled for it. It can be hashed, by identity if nothing
+    else; or, if it holds large tables, is an `equinox.Module`, so that programs take them as
+    arguments instead of containing them. The state is a pytree of arrays that holds everything,
+    the count of steps included. Arrays should have types of their own (float32, int32), so that
+    JAX's global precision changes nothing.
 
     Fields:
         name: what to call the task.

@@ -24,8 +24,9 @@ class SimulatedTask:
         constraints: what is constrained, one name per true cost.
         make_worlds: `make_worlds(number, threads)` builds that many worlds; see `worlds`.
         make_environment: `make_environment(render_mode)` builds one Gymnasium environment.
-        doomed: share of the starts that already break a rule, whatever anybody does; None where
+        broken_starts: share of the starts that break a rule before anything is done; None where
             that is not known.
+        data_sha256: of the recordings that the task replays; empty where there are none.
         compiled: of a task written as pure JAX functions, those functions; see `CompiledTask`.
         make_vector: `make_vector(number)` builds one Gymnasium environment of that many worlds,
             where there is a faster one than Gymnasium makes itself.
@@ -39,7 +40,8 @@ class SimulatedTask:
     constraints: tuple[str, ...]
     make_worlds: Callable[[int, int | None], Worlds]
     make_environment: Callable[[str | None], gymnasium.Env[Any, Any]]
-    doomed: float | None = None
+    broken_starts: float | None = None
+    data_sha256: str = ""
     compiled: CompiledTask | None = None
     make_vector: Callable[[int], VectorEnv[Any, Any, Any]] | None = None
 

@@ -5,16 +5,19 @@
 
 If held-out and fresh episodes come from the same experts, in any order, a fresh episode has no step
 below the threshold with probability at least r, whatever was learned and however few were held out.
+That is on average over sets of n held-out episodes. Given one such set, the share of fresh episodes
+follows Beta(n + 1 - k, k), if scores have no ties, and may be lower: `at_least`.
 
-What it does not say: nothing about people who are not like these experts; nothing about a single
-episode, only about the share of many; and nothing about whether the constraint forbids enough. A
-constraint that allows everything passes every such check.
+What it does not say: nothing about people who are not like these experts, and nothing about whether
+the constraint forbids enough. A constraint that allows everything passes every such check. Episodes
+that share traffic or a driver are not independent, and count for fewer.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
+from scipy import stats
 
 from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.demonstrations.trajectories import Trajectories
@@ -30,13 +33,16 @@ class Calibration:
 
     Fields:
         rate: the share of fresh expert episodes that is to satisfy it.
-        satisfied: the share of held-out episodes that satisfy it as it was.
+        satisfied: the share of held-out episodes that satisfy it as it was: no step below full
+            feasibility, which only the readings `graded` and `hard` ever give.
+        at_least: the share of fresh episodes that satisfy it now, with 95 % certainty.
         threshold: feasibility from which on a step must count as feasible.
         constraint: the same, adjusted; the one given where no adjustment was needed.
     """
 
     rate: float
     satisfied: Estimate
+    at_least: float
     threshold: float
     constraint: LearnedConstraint
 
@@ -73,9 +79,10 @@ def calibrate(
     scores = np.sort(lowest_feasibility(constraint, held_out))
     kept = scores >= 1 - ROUNDING
     satisfied = rate_interval(int(kept.sum()), number)
+    certain = float(stats.beta.ppf(0.05, number + 1 - place, place))
     threshold = float(scores[place - 1])
-    if threshold >= 1 - ROUNDING:
-        return Calibration(rate, satisfied, 1.0, constraint)
+    if threshold >= 1:
+        return Calibration(rate, satisfied, certain, 1.0, constraint)
     if threshold <= 0:
         raise ArgumentError(
             f"no threshold will do: {place} of {number} held-out episodes have a step with "
@@ -83,7 +90,7 @@ def calibrate(
         )
     facts = {**constraint.facts, "calibrated": {"rate": rate, "held_out": number}}
     loosened = replace(constraint, threshold=threshold, facts=facts)
-    return Calibration(rate, satisfied, threshold, loosened)
+    return Calibration(rate, satisfied, certain, threshold, loosened)
 
 
 def lowest_feasibility(

@@ -12,6 +12,7 @@ from tacit.demonstrations.recorded_drivers import Recovered, drive
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.highway.driving import build_highway
 from tacit.environments.highway.observation import FEATURES, GAP_AHEAD, SPEED
+from tacit.environments.highway.recording import RecordingError
 from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
 from tacit.inference.infer import infer
@@ -73,6 +74,8 @@ def learn_from_drivers(
     """
     task = make("HighwayDistance", recordings=recordings, split="all", egos="all")
     recovered = drive(build_highway(task.name, task.options))
+    if not len(following(recovered.trajectories)):
+        raise RecordingError("no recorded driver ever has a leader within 100 m: nothing to learn")
     levels = tuple(sorted(confidences))
     forward = forward_preset(KINDS["ca-icrl"], task)
     forward = replace(forward, steps=steps) if steps is not None else forward
@@ -102,13 +105,32 @@ def feasibility_at(
     drivers: Drivers, gaps: Float[np.ndarray, " n"], speeds: Float[np.ndarray, " n"], level: float
 ) -> Float[np.ndarray, " n"]:
     """Feasibility of an ordinary moment of the drivers, but for its gap and its speed."""
-    demonstrations = drivers.demonstrations
-    middle = demonstrations.observations[0, demonstrations.lengths[0] // 2]
-    observations = np.tile(middle.astype(np.float32), (len(gaps), 1))
+    observations = np.tile(ordinary_moment(drivers), (len(gaps), 1))
     observations[:, GAP_AHEAD] = gaps
     observations[:, SPEED[0]], observations[:, SPEED[1]] = speeds, 0
     actions = np.zeros((len(gaps), 2), np.float32)
     return drivers.result.constraint.feasibility(observations, actions, level)
+
+
+def ordinary_moment(drivers: Drivers) -> Float[np.ndarray, " 74"]:
+    """Of the moments in the middle of the drives the one that most experts speak for."""
+    demonstrations = drivers.demonstrations
+    middle = demonstrations.lengths // 2
+    moments = demonstrations.observations[np.arange(len(middle)), middle].astype(np.float32)
+    actions = np.zeros((len(moments), 2), np.float32)
+    return moments[drivers.result.constraint.evidence(moments, actions, most=1).votes_for.argmax()]
+
+
+def held_gap(drivers: Drivers, level: float) -> Rule | None:
+    """The rule that keeps drivers from coming closer, if one was found."""
+    return next(
+        (
+            rule
+            for rule in drivers.result.constraint.rules(level)
+            if rule.quantity == GAP_AHEAD and rule.side == "below"
+        ),
+        None,
+    )
 
 
 def drivers_page(drivers: Drivers) -> Page:
@@ -116,7 +138,7 @@ def drivers_page(drivers: Drivers) -> Page:
     strictest = drivers.levels[-1]
     rules = drivers.result.constraint.rules(strictest)
     pairs = following(drivers.demonstrations)
-    gap = next((rule for rule in rules if rule.quantity == GAP_AHEAD), None)
+    gap = held_gap(drivers, strictest)
     return Page(
         title="What do these drivers hold to?",
         lead=(
@@ -131,7 +153,11 @@ def drivers_page(drivers: Drivers) -> Page:
                 f"at confidence {strictest:g}",
                 tone="bad" if gap is None else "plain",
             ),
-            Fact("gap of half of all moments", f"{np.median(pairs[:, 0]):.1f} m or less"),
+            Fact(
+                "gap of half of all moments",
+                f"{np.median(pairs[:, 0]):.1f} m or less",
+                "of those with a leader",
+            ),
             Fact("replayed within", f"{100 * drivers.recovered.error:.1f} cm"),
         ],
         sections=[map_section(drivers, pairs), gap_section(drivers), rules_section(rules)],

@@ -71,11 +71,11 @@ class RunningReach(NamedTuple):
         return self._replace(now=Spans.none(*self.now.lowest.shape))
 
     def reach(self) -> Reach:
-        """Of each world the longer of its two episodes, if it earned enough to show a will."""
+        """Of each world the longer of its episodes that earned enough to show a will, if any."""
         least = jnp.where(jnp.isfinite(self.worth), LEAST * self.worth, -jnp.inf)
-        now = (self.now.steps >= self.last.steps) & (self.now.earned >= least)
-        longer = self.now.where(now, self.last)
-        longer = longer.where(longer.earned >= least, Spans.none(*longer.lowest.shape))
+        now, last = self.now.earned >= least, self.last.earned >= least
+        longer = self.now.where(now & (~last | (self.now.steps >= self.last.steps)), self.last)
+        longer = longer.where(now | last, Spans.none(*longer.lowest.shape))
         return Reach(jnp.sort(longer.lowest.T, axis=1), jnp.sort(longer.highest.T, axis=1))
 
 

@@ -69,6 +69,7 @@ def prepared(
     described = {
         "task": task.name,
         "options": dict(task.options),
+        **({"data_sha256": task.data_sha256} if task.data_sha256 else {}),
         "method": method.name,
         "settings": method.settings(),
         "confidence": float(asked.confidence),

@@ -56,7 +56,8 @@ def plain_search(ego, vs, frame):
                 continue
             if plain_lane(d) - plain_lane(ego.d) != side or (s < ego.s) != behind:
                 continue
-            box = vehicle_box(s, d, other_vs, other_vd, length, width)
+            # Who crawls points along the road.
+            box = vehicle_box(s, d, max(other_vs, 1.0), other_vd, length, width)
             along = box[2] * abs(box[4]) + box[3] * abs(box[5])
             across = box[2] * abs(box[5]) + box[3] * abs(box[4])
             gap_s = max(abs(s - ego.s) - along - half_s, 0)

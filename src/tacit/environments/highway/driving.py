@@ -1,8 +1,10 @@
 """`make("HighwayDistance")` and `make("HighwayVelocity")`: keep a gap, or keep below a speed."""
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
@@ -45,16 +47,18 @@ class Highway(NamedTuple):
         scenarios: what is driven.
         paths: where the recorded drivers went, each [steps + 1, 2].
         skipped: windows without a scenario, by reason.
+        options: that it was built with.
     """
 
     task: HighwayTask
     scenarios: tuple[Scenario, ...]
     paths: tuple[Float[np.ndarray, "steps 2"], ...]
     skipped: Mapping[str, int]
+    options: Mapping[str, Any]
 
 
 def highway_distance(
-    recordings: str | None = None,
+    recordings: str | Path | None = None,
     constraint: Rules = "distance",
     gap: float = 20.0,
     speed: float = 40.0,
@@ -85,7 +89,7 @@ def highway_distance(
 
 
 def highway_velocity(
-    recordings: str | None = None,
+    recordings: str | Path | None = None,
     constraint: Rules = "velocity",
     gap: float = 20.0,
     speed: float = 40.0,
@@ -116,17 +120,14 @@ def build_highway(name: str, options: Mapping[str, Any]) -> Highway:
     task = HighwayTask(play.replay, name, constraints, *limits, options["geometry"], longest(play))
     scenarios = judged(task, play.scenarios)
     if not options["drop_infeasible"]:
-        return Highway(task, scenarios, play.paths, play.skipped)
-    kept = [
-        number
-        for number, scenario in enumerate(scenarios)
-        if not set(scenario.violates) & set(constraints)
-    ]
+        return Highway(task, scenarios, play.paths, play.skipped, options)
+    kept = [number for number, scenario in enumerate(scenarios) if not breaks(scenario, task)]
     if not kept:
         raise TaskError("drop_infeasible leaves no scenario: every start breaks a constraint")
     play = only(play, kept)
     task = dataclasses.replace(task, replay=play.replay, horizon=longest(play))
-    return Highway(task, tuple(scenarios[n] for n in kept), play.paths, play.skipped)
+    chosen = tuple(scenarios[number] for number in kept)
+    return Highway(task, chosen, play.paths, play.skipped, options)
 
 
 def longest(play: Play) -> int:
@@ -156,8 +157,23 @@ def starts(task: HighwayTask) -> jax.Array:
     return jax.vmap(lambda number: task.start(number)[1])(numbers)
 
 
+def breaks(scenario: Scenario, task: HighwayTask) -> bool:
+    """Whether the start of a scenario breaks a rule of the task."""
+    return bool(set(scenario.violates) & set(task.constraints))
+
+
+def fingerprint(task: HighwayTask) -> str:
+    """Of all that is replayed: a run cannot go on with other recordings."""
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(task.replay):
+        digest.update(np.ascontiguousarray(leaf).data)
+    return digest.hexdigest()
+
+
 def highway_task(name: str, options: dict[str, Any]) -> SimulatedTask:
     """The task behind the contract of all simulated ones."""
+    if options["recordings"] is not None:
+        options = {**options, "recordings": str(Path(options["recordings"]).absolute())}
     highway = build_highway(name, options)
     task, scenarios = highway.task, highway.scenarios
     return SimulatedTask(
@@ -171,8 +187,8 @@ def highway_task(name: str, options: dict[str, Any]) -> SimulatedTask:
         make_environment=lambda render_mode: HighwayEnvironment(
             task, scenarios, render_mode=render_mode
         ),
-        doomed=sum(bool(set(scenario.violates) & set(task.constraints)) for scenario in scenarios)
-        / len(scenarios),
+        broken_starts=float(np.mean([breaks(scenario, task) for scenario in scenarios])),
+        data_sha256=fingerprint(task),
         compiled=task,
         make_vector=lambda number: HighwayVectorEnvironment(task, scenarios, number),
     )

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from tacit.environments.highway.boxes import Box, distance, heading, length, reach
+from tacit.environments.highway.recording import SLOW
 
 SIGHT = 100.0
 """How far the ego sees, and the distance that is shown where nobody is there."""
@@ -45,7 +46,9 @@ class Neighbours(NamedTuple):
 def read_frame(frame: Float[Array, "slots 7"]) -> Traffic:
     """One row of the replay table."""
     s, d, vs, vd, length, width, kind = (frame[:, column] for column in range(7))
-    return Traffic(vs, vd, kind, Box(s, d, length / 2, width / 2, *heading(vs, vd)))
+    # Who crawls points along the road: the direction of rounded, tiny velocities means nothing.
+    pointing = heading(jnp.maximum(vs, SLOW), vd)
+    return Traffic(vs, vd, kind, Box(s, d, length / 2, width / 2, *pointing))
 
 
 def lane_of(boundaries: Float[Array, " b"], lanes: Array, d: Array) -> Int[Array, "*n"]:

@@ -16,6 +16,8 @@ from tacit.errors import ArgumentError, TacitError
 
 CAR, TRUCK = 1, 4
 """The two kinds of vehicle, with the numbers that the observation shows."""
+SLOW = 1.0
+"""m/s: the least speed along the road that a recorded vehicle's heading is taken from."""
 
 Geometry = Literal["centre", "legacy"]
 """`centre`: vehicles where they are. `legacy`: as the published simulator places them."""

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from tacit.environments.highway.recording import CAR, Carriageway, Geometry, Track
+from tacit.environments.highway.recording import CAR, SLOW, Carriageway, Geometry, Track
 
 EGO_LENGTH, EGO_WIDTH = 4.508, 1.610
 """Every ego is a BMW 320i, whatever car it stands for."""
@@ -47,7 +47,7 @@ class Scenario:
         limit: steps until time is out.
         dt: seconds per step.
         start_gap: to the leader on the same lane, at most 100 m.
-        violates: the constraints that are broken before anything can be done.
+        violates: the constraints that the start itself breaks.
     """
 
     recording: str
@@ -202,7 +202,7 @@ def describe(
             float(car.d[end]),
             car.length,
             car.width,
-            float(np.arctan2(car.vd[end], car.vs[end])),
+            float(np.arctan2(car.vd[end], max(float(car.vs[end]), SLOW))),
         ),
         limit=int(limit),
         dt=carriageway.dt,
