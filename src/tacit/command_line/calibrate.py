@@ -4,7 +4,7 @@ from pathlib import Path
 
 import tyro
 
-from tacit.command_line.data import read
+from tacit.command_line.demonstration_file import read
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.errors import ArgumentError

@@ -1,19 +1,17 @@
 """`tacit data`: look at demonstrations, turn one format into another, make up recordings."""
 
-import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from tacit.command_line.demonstration_file import read, write
 from tacit.command_line.drives import ImportHighway, show_scenario
 from tacit.command_line.highway import SynthesizeHighway
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.command_line.tasks import parse_setting
-from tacit.demonstrations.trajectories import Trajectories
-from tacit.errors import ArgumentError, StorageError
+from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import mean_interval
 from tacit.evaluation.violation import violation_rate
 
@@ -101,35 +99,3 @@ def data(
             demonstrations.
     """
     action.run()
-
-
-def read(file: Path) -> Trajectories:
-    """Read demonstrations in the format that the file's ending tells."""
-    readers: dict[str, Callable[[Path], Trajectories]] = {
-        ".npz": Trajectories.from_npz,
-        ".csv": Trajectories.from_csv,
-    }
-    return readers.get(file.suffix, Trajectories.load)(file)
-
-
-def check_destination(out: Path) -> None:
-    """Raise an error now if `write` could not write there after long work."""
-    known = (".hdf5", ".npz", ".csv")
-    if out.suffix not in known and out.suffix[1:].isalpha():
-        raise ArgumentError(
-            f"{out}: the ending must be {', '.join(known)}, or none for a folder in Minari's layout"
-        )
-    if out.suffix in known and out.is_dir():
-        raise StorageError(f"{out}: is a folder; choose another name")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"{out}: cannot be written ({error})") from error
-    if not os.access(out.parent, os.W_OK):
-        raise StorageError(f"{out}: {out.parent} cannot be written to; check its permissions")
-
-
-def write(demonstrations: Trajectories, out: Path) -> None:
-    """Write demonstrations in the format that the file's ending tells."""
-    writers = {".npz": demonstrations.to_npz, ".csv": demonstrations.to_csv}
-    writers.get(out.suffix, demonstrations.save)(out)

@@ -8,16 +8,18 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import UInt8
 
+from tacit.command_line.demonstration_file import check_destination, write
 from tacit.command_line.tables import console, percent, progress_bar, show_facts
 from tacit.command_line.tasks import write_builtin
 from tacit.command_line.training import watched
 from tacit.demonstrations.recorded_drivers import drive, recover_actions
-from tacit.environments.highway.driving import Highway, build_highway
+from tacit.environments.highway.driving import Highway, highway_of
 from tacit.environments.highway.highway_environment import HighwayEnvironment, chosen_scenario
 from tacit.environments.highway.picture import animation
 from tacit.environments.highway.recording import Geometry
 from tacit.environments.registry import make
-from tacit.errors import ArgumentError, StorageError
+from tacit.environments.task import SimulatedTask
+from tacit.errors import ArgumentError
 from tacit.evaluation.violation import violation_rate
 from tacit.experiments.drivers import drivers_page, held_gap, learn_from_drivers
 from tacit.inference.methods import KINDS, forward_preset
@@ -60,11 +62,9 @@ class ImportHighway:
 
     def run(self) -> None:
         """Recover actions with a bar, write, and tell what came of it."""
-        from tacit.command_line.data import check_destination, write
-
         check_destination(self.out)
         options = {name: value for name, value in asdict(self).items() if name != "out"}
-        highway = highway_of(options.pop("recordings"), **options)
+        highway = highway_of(driving_task(**options))
         with progress_bar() as bar:
             job = bar.add_task("drivers", total=len(highway.scenarios))
             recovered = drive(highway, lambda done, total: bar.update(job, completed=done))
@@ -104,16 +104,14 @@ class LearnDrivers:
 
     def run(self) -> None:
         """Learn with a bar, write, and show the strongest rules."""
-        folder = None if self.recordings == BUILT_IN else self.recordings
-        if folder is None:
-            write_builtin()
-        forward = forward_preset(KINDS["ca-icrl"], make("HighwayDistance", recordings=folder))
+        task = driving_task(self.recordings, split="all", egos="all")
+        forward = forward_preset(KINDS["ca-icrl"], task)
         forward = replace(forward, steps=self.steps or forward.steps)
         with watched("learning from drivers", forward) as watch:
             drivers = learn_from_drivers(
-                folder,
+                task,
                 confidences=self.confidences,
-                steps=self.steps,
+                forward=forward,
                 seed=self.seed,
                 folder=self.out / "run",
                 threads=self.threads,
@@ -128,31 +126,28 @@ class LearnDrivers:
         console.print(f"written: {page}, {self.out / 'drivers.hdf5'}", markup=False)
 
 
-def highway_of(recordings: str, **options: Any) -> Highway:
-    """The scenarios of a folder, or of the built-in recordings; numbered as in the task."""
+def driving_task(recordings: str, **options: Any) -> SimulatedTask:
+    """The driving task on the recordings of a folder, or on the built-in ones."""
     if recordings == BUILT_IN:
         write_builtin()
     else:
         options["recordings"] = recordings
-    name = "HighwayVelocity" if options.get("constraint") == "velocity" else "HighwayDistance"
-    return build_highway(name, make(name, **options).options)
+    velocity = options.get("constraint") == "velocity"
+    return make("HighwayVelocity" if velocity else "HighwayDistance", **options)
 
 
 def show_scenario(recordings: str, scenario: int, out: Path, **options: Any) -> None:
     """Write a GIF of a recorded driver in its scenario; `options` are those of the task."""
     if out.suffix.lower() != ".gif":
         raise ArgumentError(f"{out}: the animation of a scenario is a GIF; choose the ending .gif")
-    highway = highway_of(recordings, **{"constraint": "both", **options})
+    highway = highway_of(driving_task(recordings, **{"constraint": "both", **options}))
     number = chosen_scenario({"scenario": scenario}, len(highway.scenarios))
     assert number is not None
     chosen = highway.scenarios[number]
     stride = max(round(1 / (FRAMES_PER_SECOND * chosen.dt)), 1)
     moving = animation(frames(highway, number, stride), stride * chosen.dt)
-    try:
-        with atomic_write(out) as part:
-            part.write_bytes(moving)
-    except OSError as error:
-        raise StorageError(f"{out}: cannot be written ({error})") from error
+    with atomic_write(out) as part:
+        part.write_bytes(moving)
     facts = {
         "recording": f"{chosen.recording}, direction {chosen.direction}, window {chosen.window}",
         "driver": str(chosen.ego),

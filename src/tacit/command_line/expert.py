@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from tacit.command_line.data import check_destination, write
+from tacit.command_line.demonstration_file import check_destination, write
 from tacit.command_line.tables import console, percent, progress_bar, show_facts
 from tacit.command_line.tasks import find_task, importable
 from tacit.command_line.training import watched, with_settings

@@ -7,7 +7,7 @@ import tyro
 
 import tacit.evaluation.evaluate as evaluation
 import tacit.inference.infer as inference
-from tacit.command_line.data import read
+from tacit.command_line.demonstration_file import read
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.command_line.tasks import find_task
 from tacit.command_line.training import method_settings, watched, with_settings

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from tacit.command_line.data import read
+from tacit.command_line.demonstration_file import read
 from tacit.command_line.tables import console, show_facts, show_table
 from tacit.command_line.tasks import find_task
 from tacit.environments.tabular import check_tabular

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tacit.command_line.tables import console
 from tacit.environments.highway.builtin_recordings import builtin_folder
-from tacit.environments.registry import is_foreign, make
+from tacit.environments.registry import find_name, is_foreign, make
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.environments.task_file import load_task
@@ -32,7 +32,7 @@ def find_task(name: str, settings: tuple[str, ...]) -> TabularTask | SimulatedTa
 
 def prepare_recordings(name: str, options: Mapping[str, Value]) -> None:
     """Write the made-up recordings of a driving task now if need be, and say so."""
-    ours = not is_foreign(name) and name.lower().removeprefix("tacit/").startswith("highway")
+    ours = not is_foreign(name) and find_name(name).startswith("Highway")
     if ours and options.get("recordings") is None:
         write_builtin()
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from tacit.command_line.data import read
+from tacit.command_line.demonstration_file import read
 from tacit.command_line.infer import as_simulator, kind_named
 from tacit.command_line.tables import console, percent, show_table
 from tacit.command_line.tasks import find_task

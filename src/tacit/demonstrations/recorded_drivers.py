@@ -28,7 +28,7 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.compiled import CompiledStep
 from tacit.environments.highway.driving import Highway
 from tacit.environments.highway.highway_task import STRONGEST, HighwayTask
-from tacit.environments.highway.observation import FEATURES
+from tacit.environments.highway.observation import reasons_in
 from tacit.environments.highway.recording import RecordingError
 
 CLOSE, FAITHFUL = 0.03, 0.05
@@ -132,10 +132,9 @@ def collected(
         if away > FAITHFUL:
             dropped["recorded motion beyond 11.5 m/s^2"] += 1
             continue
-        last = steps.observation[length - 1, number]
-        wrong = [reason for reason in REFUSED if last[FEATURES.index(reason)]]
-        if wrong:
-            dropped[wrong[0].replace("_", " ")] += 1
+        reason = reasons_in(np.asarray(steps.observation[length - 1, number]))[0]
+        if reason in REFUSED:
+            dropped[reason.replace("_", " ")] += 1
             continue
         kept.append(number)
         error = max(error, away)

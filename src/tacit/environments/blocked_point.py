@@ -22,7 +22,8 @@ from tacit.environments.compiled_environment import CompiledEnvironment
 from tacit.environments.compiled_vector_environment import CompiledVectorEnvironment
 from tacit.environments.tabular_environment import EpisodeError
 from tacit.environments.task import SimulatedTask
-from tacit.errors import ArgumentError, TaskError
+from tacit.environments.world_checks import check_render_mode
+from tacit.errors import TaskError
 
 EDGE = 2.0
 STRIDE = 0.1
@@ -94,8 +95,7 @@ class PointEnvironment(CompiledEnvironment):
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
 
     def __init__(self, task: BlockedPoint, *, render_mode: str | None = None) -> None:
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ArgumentError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
+        check_render_mode(render_mode)
         super().__init__(task)
         self.limit, self.render_mode = task.limit, render_mode
 

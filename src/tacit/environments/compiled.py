@@ -266,6 +266,11 @@ def advance_worlds(
     return jax.vmap(partial(advance_world, task))(standing, jnp.asarray(actions))
 
 
+def cost_of_one(costs: Float[np.ndarray, " k"]) -> float | Float[np.ndarray, " k"]:
+    """`info["cost"]` of one world: a number, or an array where the task has several costs."""
+    return float(costs[0]) if len(costs) == 1 else costs
+
+
 def name_of(path: Any) -> str:
     """The place of an array in a `Standing`, as a word."""
     return jax.tree_util.keystr(path).lstrip(".")

@@ -9,7 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from tacit.environments.compiled import CompiledStep, CompiledTask, plain_actions, world_keys
+from tacit.environments.compiled import (
+    CompiledStep,
+    CompiledTask,
+    cost_of_one,
+    plain_actions,
+    world_keys,
+)
 from tacit.environments.tabular_environment import EpisodeError
 
 SEEDS = 2**32
@@ -83,4 +89,4 @@ class CompiledEnvironment(gymnasium.Env[np.ndarray, Any]):
         self, observation: Float[np.ndarray, " o"], costs: Float[np.ndarray, " k"]
     ) -> dict[str, Any]:
         """What `info` says after a step."""
-        return {"cost": float(costs[0]) if len(costs) == 1 else costs}
+        return {"cost": cost_of_one(costs)}

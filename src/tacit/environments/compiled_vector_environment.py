@@ -9,10 +9,9 @@ from gymnasium.vector.utils import batch_space
 from jaxtyping import Bool, Float
 
 from tacit.argument_checks import check_seed
-from tacit.environments.compiled import CompiledTask, CompiledWorlds, Standing
+from tacit.environments.compiled import CompiledTask, CompiledWorlds, Standing, cost_of_one
+from tacit.environments.compiled_environment import SEEDS
 from tacit.errors import ArgumentError
-
-SEEDS = 2**32
 
 
 class CompiledVectorEnvironment(VectorEnv[Float[np.ndarray, "n o"], np.ndarray, np.ndarray]):
@@ -84,7 +83,7 @@ class CompiledVectorEnvironment(VectorEnv[Float[np.ndarray, "n o"], np.ndarray, 
         costs: Float[np.ndarray, " k"],
     ) -> dict[str, Any]:
         """What `final_info` says of the episode that ended in `world`; `before`: one step ago."""
-        return {"cost": float(costs[0]) if len(costs) == 1 else costs}
+        return {"cost": cost_of_one(costs)}
 
     def close_extras(self, **kwargs: Any) -> None:
         """Forget the worlds."""

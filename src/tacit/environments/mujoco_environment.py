@@ -15,12 +15,12 @@ from tacit.environments.mujoco_rules import MujocoRules
 from tacit.environments.mujoco_worlds import Arrival, MujocoWorlds
 from tacit.environments.tabular_environment import EpisodeError
 from tacit.environments.task import SimulatedTask
+from tacit.environments.world_checks import RENDER_MODES, check_render_mode
 from tacit.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tacit.environments.mujoco_picture import Picture
 
-RENDER_MODES = ("rgb_array",)
 DRAWN_SEEDS = 2**31
 
 
@@ -218,12 +218,6 @@ def info_of(arrival: Arrival, world: int) -> dict[str, Any]:
         "cost": float(arrival.costs[world, 0]),
         "x_position": float(arrival.observations[world, 0]),
     }
-
-
-def check_render_mode(render_mode: str | None) -> None:
-    """Raise an error unless there is such a render mode."""
-    if render_mode not in (None, *RENDER_MODES):
-        raise ArgumentError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
 
 
 def mujoco_task(rules: MujocoRules, options: Mapping[str, Any]) -> SimulatedTask:

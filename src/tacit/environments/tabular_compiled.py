@@ -15,7 +15,7 @@ from tacit.environments.compiled_environment import CompiledEnvironment
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_environment import EpisodeError, draw_agent, draw_map
 from tacit.environments.task import SimulatedTask
-from tacit.errors import ArgumentError
+from tacit.environments.world_checks import check_render_mode
 
 
 class TabularState(NamedTuple):
@@ -145,8 +145,7 @@ class TabularWorldEnvironment(CompiledEnvironment):
     def __init__(
         self, task: TabularTask, compiled: TabularCompiled, *, render_mode: str | None = None
     ) -> None:
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ArgumentError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
+        check_render_mode(render_mode)
         super().__init__(compiled)
         self.tabular = task
         self.render_mode = render_mode

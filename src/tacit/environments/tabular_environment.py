@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
 from tacit.environments.tabular import TabularTask
+from tacit.environments.world_checks import check_render_mode
 from tacit.errors import ArgumentError, TacitError
 
 PICTURE_SIDE, STRIP_LENGTH = 480, 984
@@ -45,8 +46,7 @@ class TabularEnvironment(gymnasium.Env[np.int64, np.int64]):
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 8}  # noqa: RUF012
 
     def __init__(self, task: TabularTask, *, render_mode: str | None = None) -> None:
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ArgumentError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
+        check_render_mode(render_mode)
         self.task = task
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Discrete(task.number_of_states)

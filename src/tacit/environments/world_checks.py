@@ -1,10 +1,18 @@
-"""What any worlds check about actions and what their simulator returned."""
+"""What any worlds check about actions, pictures and what their simulator returned."""
 
 import gymnasium
 import numpy as np
 from jaxtyping import Shaped
 
 from tacit.errors import ArgumentError, TaskError
+
+RENDER_MODES = ("rgb_array",)
+
+
+def check_render_mode(render_mode: str | None) -> None:
+    """Raise an error unless there is such a render mode."""
+    if render_mode not in (None, *RENDER_MODES):
+        raise ArgumentError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
 
 
 def check_actions(

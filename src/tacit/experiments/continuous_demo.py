@@ -99,11 +99,6 @@ def rule_section(demo: ContinuousDemonstration) -> Section:
     observations = np.stack([PLACES, np.full_like(PLACES, USUAL_Y)], axis=1)
     idle = np.zeros_like(observations)
     constraint = demo.result.constraint
-    present = (
-        np.arange(demo.demonstrations.observations.shape[1])
-        <= (demo.demonstrations.lengths[:, None])
-    )
-    across = np.where(present, demo.demonstrations.observations[:, :, 0], np.inf)
     return Section(
         heading="The rule",
         text=(
@@ -114,7 +109,7 @@ def rule_section(demo: ContinuousDemonstration) -> Section:
         figure=feasibility_curve(
             PLACES,
             {level: constraint.feasibility(observations, idle, level) for level in LEVELS},
-            across.min(axis=1),
+            np.array([episode.observations[:, 0].min() for episode in demo.demonstrations]),
             quantity="x, at y = 0.5",
             forbidden_below=float(demo.task.options["limit"]),
         ),

@@ -1,22 +1,22 @@
 """What real drivers hold to: a constraint learned from recorded people, at several confidences."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from tacit.constraints.reach_model import Rule
+from tacit.control.ppo import PPO
 from tacit.demonstrations.recorded_drivers import Recovered, drive
 from tacit.demonstrations.trajectories import Trajectories
-from tacit.environments.highway.driving import build_highway
-from tacit.environments.highway.observation import FEATURES, GAP_AHEAD, SPEED
+from tacit.environments.highway.driving import highway_of
+from tacit.environments.highway.neighbours import SIGHT
+from tacit.environments.highway.observation import FEATURES, GAP_AHEAD, SPEED, gap_and_speed
 from tacit.environments.highway.recording import RecordingError
-from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
 from tacit.inference.infer import infer
-from tacit.inference.methods import KINDS, forward_preset
 from tacit.inference.simulated_result import SimulatedResult
 from tacit.reports.driving_map import driving_map
 from tacit.reports.feasibility_curve import feasibility_curve
@@ -26,7 +26,6 @@ from tacit.runs.continued import Told
 
 SHOWN_RULES = 10
 SHOWN_POINTS = 4000
-NO_LEADER = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,33 +51,30 @@ class Drivers:
 
 
 def learn_from_drivers(
-    recordings: str | None,
+    task: SimulatedTask,
     *,
     confidences: Sequence[float] = (0.5, 0.9),
-    steps: int | None = None,
+    forward: PPO | None = None,
     seed: int = 0,
     folder: Path | None = None,
     threads: int | None = None,
     progress: Told | None = None,
 ) -> Drivers:
-    """All drivers of all recordings; learned once, at the highest confidence, read at each.
+    """All drivers of a driving task; learned once, at the highest confidence, read at each.
 
     Arguments:
-        recordings: a folder; None for the built-in ones.
+        task: e.g. `make("HighwayDistance", recordings=..., split="all", egos="all")`.
         confidences: to read the constraint at.
-        steps: of inference; None for the task's.
+        forward: settings of PPO; None for those of the task.
         seed: of everything random.
         folder: where to keep the run.
         threads: for the simulator.
         progress: is told the numbers of every update.
     """
-    task = make("HighwayDistance", recordings=recordings, split="all", egos="all")
-    recovered = drive(build_highway(task.name, task.options))
+    recovered = drive(highway_of(task))
     if not len(following(recovered.trajectories)):
         raise RecordingError("no recorded driver ever has a leader within 100 m: nothing to learn")
     levels = tuple(sorted(confidences))
-    forward = forward_preset(KINDS["ca-icrl"], task)
-    forward = replace(forward, steps=steps) if steps is not None else forward
     result = infer(
         task,
         recovered.trajectories,
@@ -94,11 +90,9 @@ def learn_from_drivers(
 
 def following(demonstrations: Trajectories) -> Float[np.ndarray, "n 2"]:
     """(gap, speed) of every step with a leader in sight."""
-    steps = np.arange(demonstrations.observations.shape[1])
-    seen = demonstrations.observations[steps <= demonstrations.lengths[:, None]]
-    speed = np.hypot(seen[:, SPEED[0]], seen[:, SPEED[1]])
-    pairs = np.stack([seen[:, GAP_AHEAD], speed], axis=1)
-    return pairs[pairs[:, 0] < NO_LEADER]
+    seen = np.concatenate([episode.observations for episode in demonstrations])
+    pairs = np.stack(gap_and_speed(seen), axis=1)
+    return pairs[pairs[:, 0] < SIGHT]
 
 
 def feasibility_at(
@@ -191,10 +185,7 @@ def gap_section(drivers: Drivers) -> Section:
     pairs = following(drivers.demonstrations)
     gaps = np.linspace(0, 12, 481)
     usual = np.full_like(gaps, np.median(pairs[:, 1]))
-    steps = np.arange(drivers.demonstrations.observations.shape[1])
-    present = steps <= drivers.demonstrations.lengths[:, None]
-    seen = np.where(present, drivers.demonstrations.observations[:, :, GAP_AHEAD], np.inf)
-    smallest = seen.min(axis=1)
+    smallest = np.array([e.observations[:, GAP_AHEAD].min() for e in drivers.demonstrations])
     return Section(
         heading="The gap alone",
         text="One line for each confidence: the more is asked for, the more drivers must have "

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from written_recordings import HIGHWAY_DATA
 
-from tacit.environments.highway.highway_environment import REASONS
-from tacit.environments.highway.observation import FEATURES
+from tacit.environments.highway.observation import FEATURES, REASONS
 from tacit.environments.registry import make
 
 pytestmark = [

@@ -1,12 +1,14 @@
 """The tables: who is where in each frame, the route, and joining scenarios of different sizes."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from made_roads import moving, road, scene, task_of
 
+from tacit.environments.highway.neighbours import lane_of
 from tacit.environments.highway.recording import TRUCK
-from tacit.environments.highway.replay import lane_at, piece_of, surroundings_of, table_of
+from tacit.environments.highway.replay import piece_of, surroundings_of, table_of
 
 
 def cast_of(carriageway, ego, geometry="centre"):
@@ -98,5 +100,6 @@ def test_scenarios_of_different_roads_share_one_table():
 
 
 def test_the_lane_of_a_point_counts_from_the_left():
-    boundaries = np.array([7.0, 3.5, 0.0])
-    assert [lane_at(boundaries, d) for d in (9, 5, 3.5, 3.4, 0, -4)] == [0, 0, 0, 1, 1, 1]
+    boundaries, places = np.array([7.0, 3.5, 0.0]), np.array([9, 5, 3.5, 3.4, 0, -4])
+    lanes = lane_of(jnp.asarray(boundaries), jnp.int32(2), jnp.asarray(places))
+    assert np.asarray(lanes).tolist() == [0, 0, 0, 1, 1, 1]

@@ -1,7 +1,6 @@
 """`make("HighwayDistance")` and `make("HighwayVelocity")`: keep a gap, or keep below a speed."""
 
 import dataclasses
-import hashlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +21,7 @@ from tacit.environments.highway.highway_environment import (
 from tacit.environments.highway.highway_task import HighwayTask
 from tacit.environments.highway.observation import GAP_AHEAD
 from tacit.environments.highway.recording import Geometry
+from tacit.environments.highway.replay import Replay
 from tacit.environments.highway.scenario_set import (
     Egos,
     Play,
@@ -35,6 +35,7 @@ from tacit.environments.highway.scenario_set import (
 from tacit.environments.highway.scenarios import Scenario
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
+from tacit.runs.tree_file import fingerprint
 
 Rules = Literal["distance", "velocity", "both"]
 
@@ -130,6 +131,11 @@ def build_highway(name: str, options: Mapping[str, Any]) -> Highway:
     return Highway(task, chosen, play.paths, play.skipped, options)
 
 
+def highway_of(task: SimulatedTask) -> Highway:
+    """The scenarios and the recorded paths behind a driving task."""
+    return build_highway(task.name, task.options)
+
+
 def longest(play: Play) -> int:
     """Steps of the longest scenario."""
     return max(scenario.limit for scenario in play.scenarios)
@@ -162,12 +168,10 @@ def breaks(scenario: Scenario, task: HighwayTask) -> bool:
     return bool(set(scenario.violates) & set(task.constraints))
 
 
-def fingerprint(task: HighwayTask) -> str:
-    """Of all that is replayed: a run cannot go on with other recordings."""
-    digest = hashlib.sha256()
-    for leaf in jax.tree.leaves(task.replay):
-        digest.update(np.ascontiguousarray(leaf).data)
-    return digest.hexdigest()
+def named_leaves(replay: Replay) -> dict[str, np.ndarray]:
+    """All arrays with their places."""
+    leaves, _ = jax.tree.flatten_with_path(replay)
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
 
 
 def highway_task(name: str, options: dict[str, Any]) -> SimulatedTask:
@@ -188,7 +192,8 @@ def highway_task(name: str, options: dict[str, Any]) -> SimulatedTask:
             task, scenarios, render_mode=render_mode
         ),
         broken_starts=float(np.mean([breaks(scenario, task) for scenario in scenarios])),
-        data_sha256=fingerprint(task),
+        # A run cannot go on with other recordings.
+        data_sha256=fingerprint(named_leaves(task.replay), {}),
         compiled=task,
         make_vector=lambda number: HighwayVectorEnvironment(task, scenarios, number),
     )

@@ -9,18 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, UInt8
 
-from tacit.environments.compiled import Standing
+from tacit.environments.compiled import Standing, cost_of_one
 from tacit.environments.compiled_environment import CompiledEnvironment
 from tacit.environments.compiled_vector_environment import CompiledVectorEnvironment
 from tacit.environments.highway.highway_task import DriveState, HighwayTask
-from tacit.environments.highway.observation import FEATURES, GAP_AHEAD, SPEED
+from tacit.environments.highway.observation import FEATURES, gap_and_speed, reasons_in
 from tacit.environments.highway.scenarios import Scenario
 from tacit.environments.tabular_environment import EpisodeError
+from tacit.environments.world_checks import RENDER_MODES, check_render_mode
 from tacit.errors import ArgumentError
-
-REASONS = ("off_road", "collision", "goal_reached", "time_out")
-"""How an episode ends; the first that holds is its reason."""
-RENDER_MODES = ("rgb_array",)
 
 
 @eqx.filter_jit
@@ -37,10 +34,10 @@ def describe(
     costs: Float[np.ndarray, " k"],
 ) -> dict[str, Any]:
     """What `info` says: costs of both rules, how the episode ended, which scenario it was."""
-    gap, speed = float(observation[GAP_AHEAD]), float(np.hypot(*observation[list(SPEED)]))
-    ended = [reason for reason in REASONS if observation[FEATURES.index(reason)]]
+    gap, speed = gap_and_speed(observation)
+    ended = reasons_in(observation)
     return {
-        "cost": float(costs[0]) if len(costs) == 1 else costs,
+        "cost": cost_of_one(costs),
         "cost_distance": float(gap < task.gap),
         "cost_velocity": float(speed > task.speed),
         "reason": ended[0] if ended else None,
@@ -70,8 +67,7 @@ class HighwayEnvironment(CompiledEnvironment):
         *,
         render_mode: str | None = None,
     ) -> None:
-        if render_mode not in (None, *RENDER_MODES):
-            raise ArgumentError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
+        check_render_mode(render_mode)
         super().__init__(task)
         self.scenarios, self.render_mode = scenarios, render_mode
         self.observation = np.zeros(len(FEATURES), np.float32)

@@ -109,8 +109,8 @@ class HighwayTask(eqx.Module):
         state = DriveState(
             scenario=scenario,
             step=jnp.int32(0),
-            position=jnp.asarray(self.replay.position)[scenario],
-            velocity=jnp.asarray(self.replay.velocity)[scenario],
+            position=self.replay.position[scenario],
+            velocity=self.replay.velocity[scenario],
             acceleration=jnp.zeros(2, jnp.float32),
             to_goal=jnp.zeros(2, jnp.float32),
         )
@@ -125,7 +125,7 @@ class HighwayTask(eqx.Module):
         """Accelerate for one frame; `key` is not used, as nothing is random."""
         del key
         around = self.around(state.scenario)
-        moved = move(state, action, jnp.asarray(self.replay.dt)[state.scenario])
+        moved = move(state, action, self.replay.dt[state.scenario])
         flags = self.judge(state, moved, around)
         distances = jnp.abs(goal_distances(around.goal, ego_box(moved)))
         moved = moved._replace(to_goal=distances)
@@ -154,14 +154,14 @@ class HighwayTask(eqx.Module):
 
     def around(self, scenario: Int[Array, ""]) -> Surroundings:
         """Road, goal and route of a scenario."""
-        return jax.tree.map(lambda field: jnp.asarray(field)[scenario], self.replay.around)
+        return jax.tree.map(lambda field: field[scenario], self.replay.around)
 
     def frame(self, state: DriveState, later: int = 0) -> Float[Array, "slots 7"]:
         """The traffic at a state's step, or some steps later; the scenario's last frame stays."""
         replay = self.replay
-        row = jnp.asarray(replay.first_row)[state.scenario] + state.step + jnp.int32(later)
-        row = jnp.minimum(row, jnp.asarray(replay.last_row)[state.scenario])
-        return jnp.asarray(replay.frames)[row]
+        row = replay.first_row[state.scenario] + state.step + jnp.int32(later)
+        row = jnp.minimum(row, replay.last_row[state.scenario])
+        return replay.frames[row]
 
     def see(
         self, state: DriveState, around: Surroundings, flags: Flags, advance: Float[Array, " 2"]

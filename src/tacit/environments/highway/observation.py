@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from tacit.environments.highway.boxes import Box
@@ -48,6 +49,8 @@ FEATURES: tuple[str, ...] = (
     "route_offset",
     "on_route",
 )
+REASONS = ("off_road", "collision", "goal_reached", "time_out")
+"""How an episode ends; the first that holds is its reason."""
 GAP_AHEAD = FEATURES.index("gap_ahead")
 SPEED = (FEATURES.index("speed_along"), FEATURES.index("speed_across"))
 
@@ -100,6 +103,19 @@ class Ego(NamedTuple):
     vd: Float[Array, ""]
     acceleration: Float[Array, " 2"]
     lane: Int[Array, ""]
+
+
+def reasons_in(observation: Float[np.ndarray, " 74"]) -> list[str]:
+    """How the episode ended, if it did; the first is its reason."""
+    return [reason for reason in REASONS if observation[FEATURES.index(reason)]]
+
+
+def gap_and_speed(
+    observations: Float[np.ndarray, "*n 74"],
+) -> tuple[Float[np.ndarray, "*n"], Float[np.ndarray, "*n"]]:
+    """Metres to the leader (100 where there is none) and m/s."""
+    speed = np.hypot(observations[..., SPEED[0]], observations[..., SPEED[1]])
+    return observations[..., GAP_AHEAD], speed
 
 
 def goal_distances(goal: Box, ego: Box) -> Float[Array, " 2"]:

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
 
 from tacit.environments.highway.highway_task import DriveState, HighwayTask
-from tacit.environments.highway.observation import FEATURES, GAP_AHEAD, SPEED
+from tacit.environments.highway.neighbours import SIGHT
+from tacit.environments.highway.observation import GAP_AHEAD, gap_and_speed, reasons_in
 from tacit.environments.highway.scenarios import EGO_LENGTH, EGO_WIDTH
 
 BEHIND, AHEAD = 60.0, 110.0
@@ -88,7 +89,7 @@ def vehicle(
 
 def draw_gap(axes: Any, task: HighwayTask, s: float, d: float, gap: float) -> None:
     """A bar from the ego's bumper to its leader."""
-    if gap >= 100:
+    if gap >= SIGHT:
         return
     colour = BROKEN if "distance" in task.constraints and gap < task.gap else "#555555"
     front = s + EGO_LENGTH / 2
@@ -105,9 +106,9 @@ def write_state(
     figure: Figure, task: HighwayTask, state: DriveState, observation: Float[np.ndarray, " 74"]
 ) -> None:
     """Gap, speed, time and how the episode ended, above the road."""
-    gap, speed = float(observation[GAP_AHEAD]), float(np.hypot(*observation[list(SPEED)]))
+    gap, speed = gap_and_speed(observation)
     rules = task.constraints
-    shown = "no leader within 100 m" if gap >= 100 else f"gap {gap:.1f} m"
+    shown = "no leader within 100 m" if gap >= SIGHT else f"gap {gap:.1f} m"
     limits = {
         "distance": (shown, f" (at least {task.gap:g} m)", gap < task.gap),
         "velocity": (
@@ -120,11 +121,7 @@ def write_state(
         text, broken = (text + limit, broken) if rule in rules else (text, False)
         colour, weight = (BROKEN, "bold") if broken else ("black", "normal")
         figure.text(place, 0.86, text, fontsize=11, color=colour, weight=weight)
-    ended = [
-        name.replace("_", " ")
-        for name in ("off_road", "collision", "goal_reached", "time_out")
-        if observation[FEATURES.index(name)]
-    ]
+    ended = [reason.replace("_", " ") for reason in reasons_in(observation)]
     seconds = float(task.replay.dt[int(state.scenario)]) * int(state.step)
     about = f"scenario {int(state.scenario)}, {seconds:.1f} s"
     figure.text(0.98, 0.86, ", ".join([about, *ended]), fontsize=11, ha="right")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from tacit.errors import ArgumentError, TacitError
 
@@ -128,8 +128,3 @@ def refuse_geometry(geometry: str) -> None:
     """Only the two known ones."""
     if geometry not in get_args(Geometry):
         raise ArgumentError(f"geometry: is {geometry!r}; use one of {get_args(Geometry)}")
-
-
-def frames_present(track: Track) -> Int[np.ndarray, " frames"]:
-    """The frames in which a vehicle is seen."""
-    return np.arange(track.first, track.last + 1)

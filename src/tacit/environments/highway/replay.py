@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from tacit.environments.highway.boxes import Box
-from tacit.environments.highway.neighbours import SLOT_COLUMNS
+from tacit.environments.highway.neighbours import SLOT_COLUMNS, lane_of
 from tacit.environments.highway.observation import Surroundings
 from tacit.environments.highway.recording import Carriageway, Geometry, Track
 from tacit.environments.highway.route import Route
@@ -98,17 +98,14 @@ def table_of(cast: Cast) -> Float[np.ndarray, "frames slots 7"]:
     return table
 
 
-def lane_at(boundaries: Float[np.ndarray, " b"], d: float) -> int:
-    """The lane of a point, 0 the leftmost; the nearest one for points off the road."""
-    return int(np.clip(np.sum(d < boundaries) - 1, 0, len(boundaries) - 2))
-
-
 def surroundings_of(carriageway: Carriageway, cast: Cast, geometry: Geometry) -> Surroundings:
     """Road, goal and route of one scenario."""
     scenario, boundaries = cast.scenario, carriageway.boundaries
-    start_lane = lane_at(boundaries, scenario.position[1])
-    goal_lane = lane_at(boundaries, scenario.goal.d)
+    number, whole = partial(jnp.asarray, dtype=jnp.float32), partial(jnp.asarray, dtype=jnp.int32)
     middles = (boundaries[:-1] + boundaries[1:]) / 2
+    ends = number([scenario.position[1], scenario.goal.d])
+    lanes = lane_of(number(boundaries), whole(len(middles)), ends)
+    start_lane, goal_lane = np.asarray(lanes).tolist()
     end = carriageway.end
     if geometry == "legacy":
         change = carriageway.start + JUMP_START, carriageway.start + JUMP_END
@@ -117,7 +114,6 @@ def surroundings_of(carriageway: Carriageway, cast: Cast, geometry: Geometry) ->
         ahead = max(scenario.goal.s - scenario.position[0], 1.0)
         change = scenario.position[0], scenario.position[0] + min(CHANGE, ahead)
     goal = scenario.goal
-    number, whole = partial(jnp.asarray, dtype=jnp.float32), partial(jnp.asarray, dtype=jnp.int32)
     return Surroundings(
         boundaries=number(boundaries),
         lanes=whole(len(boundaries) - 1),
