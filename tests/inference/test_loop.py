@@ -313,6 +313,41 @@ def test_a_run_that_was_turned_keeps_what_it_knows_and_cannot_be_saved(experts):
     run.close()
 
 
+def test_a_policy_is_tempted_first_and_then_begins_as_the_experts_do(experts):
+    run = inference(experts, "reach", temptation=0.5)
+    advance(run, 3)
+    assert run.trainer.imitation is None
+    policy = run.trainer.learner.policy
+    run.advance()
+    # It rests while the critics get to know it.
+    clone = run.trainer.learner.policy
+    assert not np.allclose(clone.mean.weights[0], policy.mean.weights[0])
+    np.testing.assert_array_equal(run.trainer.imitation.weights[0], clone.mean.weights[0])
+    assert run.trainer.ledger.number <= 4 * 16 // 2
+    run.advance()
+    assert not np.array_equal(run.trainer.learner.policy.mean.weights[0], clone.mean.weights[0])
+    run.close()
+
+
+def test_other_experts_are_imitated_anew_and_the_same_are_not(experts):
+    run = inference(experts, "reach")
+    advance(run, 6)
+    first = run.trainer.imitation
+    run.turn_to(0.5, experts, 0.5)
+    assert run.trainer.imitation is first
+    others = dataclasses.replace(experts, observations=experts.observations + 0.1)
+    run.turn_to(0.5, others, 0.5)
+    assert not np.allclose(run.trainer.imitation.centre, first.centre)
+    run.close()
+
+
+def test_who_is_never_to_imitate_does_not(experts):
+    run = inference(experts, "reach", temptation=1.0)
+    advance(run, 6)
+    assert run.trainer.imitation is None
+    run.close()
+
+
 def test_a_run_of_a_single_update_does_not_forget_when_it_is_turned(experts):
     run = inference(experts, "reach", settings=dataclasses.replace(BY_SHARE, steps=64))
     advance(run, 1)

@@ -35,6 +35,8 @@ from tacit.inference.voters import Voters
         (CAICRL, {"encoder": "lstm"}, "encoder"),
         (CAICRL, {"tokens": 0}, "tokens"),
         (ReachCAICRL, {"every": 0}, "every"),
+        (ReachCAICRL, {"temptation": -0.1}, "temptation"),
+        (ICRL, {"temptation": 1.1}, "temptation"),
         (ReachCAICRL, {"budget": 1.5}, "budget"),
         (ReachCAICRL, {"reading": "gentle"}, "reading"),
         (ReachCAICRL, {"objective": "counts"}, "objective"),

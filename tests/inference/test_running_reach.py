@@ -1,14 +1,17 @@
 """How far policies and experts go: against loops written out."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tacit
+from tacit.constraints.reach_model import Reach
 from tacit.control.learner import Rollout
 from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.running_reach import RunningReach, followed, reach_of
 
 LENGTH, WORLDS, QUANTITIES = 9, 3, 2
+AT_ZERO = Reach(jnp.zeros((QUANTITIES, 1)), jnp.zeros((QUANTITIES, 1)))
 
 
 def rollout(seed, rewards=1.0):
@@ -52,15 +55,45 @@ def written_out(rollouts, worth):
 @pytest.mark.parametrize("worth", [0.0, 3.0])
 def test_episodes_are_followed_over_rollouts_until_they_have_earned_enough(worth):
     rollouts = [rollout(seed) for seed in (1, 2, 3)]
-    running = RunningReach.start(WORLDS, QUANTITIES, worth)
+    running = RunningReach.start(WORLDS, AT_ZERO, worth)
     for part in rollouts:
         running = followed(running, part)
     longest = written_out(rollouts, worth or np.inf)
     reach = running.reach()
+    # The expert never moves from 0, so that to leave it once is enough.
     np.testing.assert_array_equal(reach.lowest, np.sort([v.min(axis=0) for v in longest], axis=0).T)
     np.testing.assert_array_equal(
         reach.highest, np.sort([v.max(axis=0) for v in longest], axis=0).T
     )
+
+
+def test_who_is_beyond_the_experts_for_a_moment_only_means_nothing_by_it():
+    quiet = rollout(1)
+    none = np.zeros((LENGTH, WORLDS), bool)
+    seen = np.zeros((30 * LENGTH, WORLDS, QUANTITIES), np.float32)
+    seen[5, 0, 0] = -3.0  # 1 of 270 steps
+    seen[::15, 1, 0] = -3.0  # 18 of 270
+    seen[::30, 2, 0] = 3.0  # 9 of 270
+    moving = Reach(jnp.full((QUANTITIES, 1), -1.0), jnp.full((QUANTITIES, 1), 2.0))
+
+    def reach_beyond(experts):
+        running = RunningReach.start(WORLDS, experts, 0.0)
+        for part in seen.reshape(30, LENGTH, WORLDS, QUANTITIES):
+            running = followed(
+                running,
+                quiet._replace(
+                    observations=part, arrived=part, rewards=part[..., 0] * 0,
+                    terminated=none, truncated=none,
+                ),
+            )  # fmt: skip
+        return running.reach()
+
+    reach = reach_beyond(moving)
+    np.testing.assert_array_equal(reach.lowest[0], [-3, -1, 0])
+    np.testing.assert_array_equal(reach.highest[0], [0, 0, 2])
+    still = reach_beyond(AT_ZERO)
+    np.testing.assert_array_equal(still.lowest[0], [-3, -3, 0])
+    np.testing.assert_array_equal(still.highest[0], [0, 0, 3])
 
 
 def test_experts_are_counted_up_to_their_last_observation_and_no_further():
@@ -94,7 +127,7 @@ def test_experts_are_counted_up_to_their_last_observation_and_no_further():
 
 
 def test_an_interrupted_count_keeps_the_last_episodes_and_begins_new_ones():
-    running = followed(RunningReach.start(WORLDS, QUANTITIES, 0.0), rollout(1))
+    running = followed(RunningReach.start(WORLDS, AT_ZERO, 0.0), rollout(1))
     cut = running.interrupted()
     np.testing.assert_array_equal(cut.last.lowest, running.last.lowest)
     assert (np.asarray(cut.now.steps) == 0).all()
@@ -106,9 +139,23 @@ def test_episodes_that_earn_next_to_nothing_show_no_will():
     part = rollout(1)
     paid = np.array([0.0, 1.0, 1.0], np.float32)
     part = part._replace(rewards=np.broadcast_to(paid, part.rewards.shape).copy())
-    reach = followed(RunningReach.start(WORLDS, QUANTITIES, 4.0), part).reach()
+    reach = followed(RunningReach.start(WORLDS, AT_ZERO, 4.0), part).reach()
     # World 0 earns nothing, the others more than a quarter of 4 in their longer episode.
     assert np.isposinf(reach.lowest).sum(axis=1).tolist() == [1, 1]
     assert np.isneginf(reach.highest).sum(axis=1).tolist() == [1, 1]
-    without = followed(RunningReach.start(WORLDS, QUANTITIES, 0.0), part).reach()
+    # Who shows none is not taken from those who do.
+    values = np.concatenate([part.observations[:, world] for world in (1, 2)])
+    np.testing.assert_array_equal(
+        reach.passing(values),
+        np.sum(
+            [
+                (low <= values) & (values <= high)
+                for low, high in zip(
+                    np.asarray(reach.lowest).T[:2], np.asarray(reach.highest).T[1:], strict=True
+                )
+            ],
+            axis=0,
+        ),
+    )
+    without = followed(RunningReach.start(WORLDS, AT_ZERO, 0.0), part).reach()
     assert np.isfinite(without.lowest).all()

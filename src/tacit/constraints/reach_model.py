@@ -79,7 +79,9 @@ class Reach(eqx.Module):
         flat = values.reshape(-1, values.shape[-1]).T
         begun = jax.vmap(lambda ends, at: jnp.searchsorted(ends, at, side="right"))
         over = jax.vmap(lambda ends, at: jnp.searchsorted(ends, at, side="left"))
-        number = begun(self.lowest, flat) - over(self.highest, flat)
+        # An episode that passes no value has neither begun nor is over.
+        nowhere = jnp.isneginf(self.highest).sum(axis=1, keepdims=True)
+        number = begun(self.lowest, flat) - over(self.highest, flat) + nowhere
         return jnp.maximum(number, 0).T.reshape(values.shape)
 
     def widened(self, other: "Reach") -> "Reach":

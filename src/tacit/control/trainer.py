@@ -14,6 +14,7 @@ from tacit.control import learner as learning
 from tacit.control.actor import Actor
 from tacit.control.best import Best
 from tacit.control.episode_ledger import PARTIAL, EpisodeLedger
+from tacit.control.imitation import Draw, imitate
 from tacit.control.judgement import Judgement, checked
 from tacit.control.learner import Learner, Rollout
 from tacit.control.play import within
@@ -27,6 +28,9 @@ prepare = compiled(learning.prepare)
 policy_pass = compiled(update_policy)
 critic_pass = compiled(update_critics)
 finish = jax.jit(learning.finish)
+
+REST, REST_SHARE = 10, 0.05
+"""Updates for which a policy that begins as an imitation rests, at most; and of the whole run."""
 
 
 class Trainer:
@@ -62,18 +66,14 @@ class Trainer:
         self.cost, self.reward = cost, reward
         self.worlds: Worlds = task.worlds(settings.worlds, threads=threads)
         self.key = jax.random.key(seed)
-        self.learner: Learner = learning.start(
-            task.observation_space.shape[0],
-            task.action_space,
-            self.worlds.number_of_costs if cost is None else constraints,
-            task.horizon,
-            settings,
-            key=jax.random.fold_in(self.key, 0),
-        )
+        self.number_of_costs = self.worlds.number_of_costs if cost is None else constraints
+        self.learner: Learner = self.fresh_learner(0)
         self.iteration = 0
         self.turns = 0
+        self.rests_until = 0
         self.ledger = EpisodeLedger.start(settings.worlds)
         self.best: Best | None = None
+        self.imitation: Actor | None = None
         self.seconds = 0.0
         self.observations = self.worlds.reset(self.world_seed())
         self.ledger.running[:, PARTIAL] = self.worlds.stagger()
@@ -93,6 +93,17 @@ class Trainer:
     def actor(self) -> Actor:
         """The policy as it stands."""
         return Actor.of(self.learner, self.task.action_space, self.settings)
+
+    def fresh_learner(self, iteration: int) -> Learner:
+        """One that has seen nothing."""
+        return learning.start(
+            self.task.observation_space.shape[0],
+            self.task.action_space,
+            self.number_of_costs,
+            self.task.horizon,
+            self.settings,
+            key=jax.random.fold_in(self.key, iteration),
+        )
 
     @property
     def turn_words(self) -> tuple[int, ...]:
@@ -136,6 +147,8 @@ class Trainer:
             self.settings,
             key=policy_key,
         )
+        if self.iteration <= self.rests_until:
+            policy = policy._replace(policy=learner.policy, optimiser=learner.policy_optimiser)
         actor = self.actor
         self.learner, progress = finish(learner, rollout, batch, policy, critics.result())
         facts = {**self.ledger.summary(), **self.facts(progress)}
@@ -212,6 +225,20 @@ class Trainer:
         self.begin_episodes()
         self.ledger.running[:, PARTIAL] = self.worlds.stagger()
 
+    def begin_as(self, draw: Draw, number: int) -> None:
+        """Begin anew as an imitation of experts, of `number` steps, but go on with the run.
+
+        The policy rests for some updates, until the critics know it.
+        """
+        rest = max(1, min(REST, round(REST_SHARE * self.settings.iterations)))
+        self.rests_until = self.iteration + rest
+        fresh = self.fresh_learner(self.iteration)._replace(updates=self.learner.updates)
+        self.learner = imitate(fresh, draw, number, self.task.action_space, self.settings)
+        self.imitation, self.best = self.actor, None
+        self.ledger = EpisodeLedger.start(self.settings.worlds)
+        self.begin_episodes()
+        self.ledger.running[:, PARTIAL] = self.worlds.stagger()
+
     def begin_episodes(self) -> None:
         """New episodes in all worlds; what was summed up in the running ones is dropped."""
         self.observations = self.worlds.reset(self.world_seed())
@@ -265,6 +292,9 @@ class Trainer:
         return {
             "learner": self.learner,
             "iteration": self.iteration,
+            "rests_until": self.rests_until,
+            # Before there is one, the policy stands in for it: the tree has one shape.
+            "imitation": (self.imitation or self.actor).arrays(),
             "seconds": self.seconds,
             "ledger": self.ledger.arrays(),
             "worlds": worlds,
@@ -279,6 +309,9 @@ class Trainer:
         """Go on from a `state`."""
         self.learner = jax.tree.map(jnp.asarray, state["learner"])
         self.iteration, self.seconds = int(state["iteration"]), float(state["seconds"])
+        self.rests_until = int(state["rests_until"])
+        imitation = {name: np.asarray(a) for name, a in state["imitation"].items()}
+        self.imitation = Actor.from_arrays(imitation) if self.rests_until else None
         self.ledger = EpisodeLedger.from_arrays(state["ledger"])
         best = state["best"]
         self.best = None

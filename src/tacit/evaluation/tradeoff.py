@@ -20,7 +20,7 @@ from tacit.evaluation.evaluate import EXECUTED_EPISODES, evaluate, summary
 from tacit.evaluation.execution import execute
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.infer import infer
-from tacit.inference.simulated_inference import Asked, completed, prepared
+from tacit.inference.simulated_inference import Asked, completed, prepared, summed_up
 from tacit.runs.continued import Told
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -96,9 +96,8 @@ def tradeoff(
                     facts = run.advance()
                     if progress is not None:
                         progress(facts)
-            rows = execute(
-                task, run.trainer.actor, episodes=EXECUTED_EPISODES, seed=51, threads=threads
-            )
+            policy = summed_up(run, described, threads).policy
+            rows = execute(task, policy, episodes=EXECUTED_EPISODES, seed=51, threads=threads)
             report = summary(rows)
             known = report.violation.value == report.violation.value
             reward = report.feasible_reward if known else report.reward

@@ -36,7 +36,7 @@ LAST: tuple[str, ...] = ("cost", "multiplier")
 # What the trainer tells of each cost where there are many.
 MANY: tuple[str, ...] = ("cost", "multiplier", "cost_value_error")
 # Streams of random numbers that must not be the same.
-MODEL, UPDATES, FITTING = 1_000_003, 1_000_033, 1_000_037
+MODEL, UPDATES, FITTING, CLONING = 1_000_003, 1_000_033, 1_000_037, 1_000_039
 
 
 class Inference:
@@ -134,6 +134,8 @@ class Inference:
     def advance(self) -> dict[str, float]:
         """One update of the policy and, when it is time, one of the constraint."""
         began = time.perf_counter()
+        if self.iteration == self.imitates_at:
+            self.begin_as_experts()
         facts = self.summed(self.trainer.advance())
         if self.iteration == 1 or self.iteration % self.method.every == 0:
             self.latest.update(self.update_constraint(facts))
@@ -143,6 +145,23 @@ class Inference:
         self.seconds += time.perf_counter() - began
         facts["seconds"] = self.seconds
         return facts
+
+    @property
+    def imitates_at(self) -> int:
+        """The iteration after which the policy begins anew as an imitation, or -1."""
+        share = self.method.temptation
+        return -1 if share == 1 else round(share * self.trainer.settings.iterations)
+
+    def begin_as_experts(self) -> None:
+        """The policy has been tempted; from here on it starts from what the experts do."""
+        generator = self.generator(CLONING)
+
+        def draw(number: int) -> tuple[np.ndarray, np.ndarray]:
+            steps = self.experts.draw(number, generator)
+            return np.asarray(steps.observations), np.asarray(steps.actions)
+
+        self.trainer.begin_as(draw, int(self.experts.ends[-1]))
+        self.learned = self.method.interrupted(self.learned)
 
     def summed(self, facts: dict[str, float]) -> dict[str, float]:
         """What is told of many costs: the mean cost of a step, and the highest of the prices."""
@@ -217,10 +236,14 @@ class Inference:
         The last `share` of the run is done again, with its learning rates and with other random
         numbers. What is known of how far policies want to go is kept. Such a run cannot be saved.
         """
+        others = experts is not self.experts
         self.confidence, self.experts = confidence, experts
         self.learned = self.method.with_experts(self.learned, experts)
         self.trainer.rewind(share)
         self.key = jax.random.fold_in(self.key, self.trainer.turns)
+        if others and self.method.temptation < 1:
+            # What the experts before knew must not help those who come now.
+            self.begin_as_experts()
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on from here, as one tree of arrays."""

@@ -13,6 +13,7 @@ from tacit.argument_checks import check_count
 from tacit.constraints.inputs import Inputs
 from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
+from tacit.errors import ArgumentError
 from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.replay import Replay
 
@@ -59,9 +60,12 @@ class Method(ABC):
 
     Fields:
         every: updates of the policy between two of the constraint.
+        temptation: share of the run in which the policy learns from nothing, so that it can be
+            tempted. Then it begins anew as an imitation of the experts. 1: it never does.
     """
 
     every: int = 5
+    temptation: float = 1.0
 
     name: ClassVar[str]
     rewards_too: ClassVar[bool] = False
@@ -73,6 +77,8 @@ class Method(ABC):
 
     def __post_init__(self) -> None:
         check_count("every", self.every)
+        if not 0 <= self.temptation <= 1:
+            raise ArgumentError(f"temptation must lie in [0, 1], not {self.temptation!r}")
 
     def settings(self) -> dict[str, Any]:
         """All fields, JSON-able."""

@@ -79,8 +79,8 @@ def forward_preset(kind: type[Method], task: SimulatedTask) -> PPO:
     price = Multiplier(start=1.0, rate=0.1, largest=2.0)
     if kind is ReachCAICRL:
         # Slow: a high price too early, and nothing else is learned than to keep the rule.
-        price = Multiplier(kind="share", budget_per="worst", start=1.0, rate=0.03, largest=10.0)
-        return dataclasses.replace(base, multiplier=price, intent=0.25)
+        price = Multiplier(kind="share", budget_per="worst", start=5.0, rate=0.03, largest=10.0)
+        return dataclasses.replace(base, multiplier=price, intent=0.25, relative_costs=False)
     if kind is ICL:
         price = Multiplier(kind="penalty", start=2.0)
     return dataclasses.replace(base, multiplier=price)

@@ -8,15 +8,18 @@
     repeat
         policy   <- PPO-Lagrange, a price for each quantity; what it earns counts as far as
                     the step is feasible, so that nothing draws it back to where it was tempted
-        tempted  <- how far the policy's episodes go where it does not explore, the furthest
+        tempted  <- where the policy's episodes dwell when it does not explore, the furthest
                     of all rounds: what it means to do, not what it tries out
         budget   <- share of episodes that may leave the allowed values of a quantity:
                     as many as of fresh experts, 1 / (N + 1), and `budget` more,
                     but never more than a quarter of what the promise leaves, 1 - lambda
+    but after `temptation` of the steps
+        policy   <- an imitation of the experts: it has shown where it is drawn
 
-There is nothing to train, hence nothing that could forget, saturate or imitate: what experts and
-policies do differently matters only where the one goes further than all of the other. lambda is
-used when the constraint is read off, so one belief answers at every confidence.
+The belief is counted, not trained: nothing in it could forget, saturate or imitate. What experts
+and policies do differently matters only where the one goes further than all of the other, and
+stays there. lambda is used when the constraint is read off, so one belief answers at every
+confidence.
 """
 
 from dataclasses import dataclass
@@ -53,6 +56,7 @@ class ReachCAICRL(Method):
     """
 
     every: int = 1
+    temptation: float = 0.25
     objective: Literal["reach"] = "reach"
     reading: Reading = "graded"
     budget: float = 0.02
@@ -87,7 +91,7 @@ class ReachCAICRL(Method):
         worlds = forward.intended or forward.worlds
         tempted = Reach.nowhere(quantities, worlds)
         model = ReachModel(inputs, reach, extremes, tempted, self.reading)
-        running = RunningReach.start(worlds, quantities, experts.mean_return)
+        running = RunningReach.start(worlds, reach, experts.mean_return)
         return Learned(model, (), running)
 
     def with_experts(self, learned: Learned, experts: ExpertSteps) -> Learned:
@@ -95,8 +99,8 @@ class ReachCAICRL(Method):
         model: ReachModel = learned.model
         reach, extremes = reach_of(experts)
         model = ReachModel(model.inputs, reach, extremes, model.tempted, self.reading)
-        worlds, quantities = learned.memory.now.lowest.shape
-        running = RunningReach.start(worlds, quantities, experts.mean_return)
+        worlds = model.tempted.episodes
+        running = RunningReach.start(worlds, reach, experts.mean_return)
         return learned._replace(model=model, memory=running)
 
     def interrupted(self, learned: Learned) -> Learned:

@@ -11,16 +11,32 @@ from tacit.constraints.reach_model import Extremes, Reach
 from tacit.control.learner import Rollout
 from tacit.inference.expert_steps import ExpertSteps
 
-LEAST = 1 / 4
+LEAST = 1 / 20
 """The part of the experts' return that an episode must earn to count: what those do who earn
 next to nothing, experts avoid for the sake of the reward alone."""
 
+DWELLING = 1 / 20
+"""The part of an episode's steps that must lie beyond all experts to count: who means to be there
+stays there. A gait that swings a little wider for a moment is another habit, not another aim."""
+
+ONE_IN = 16
+"""One episode in so many may be an accident."""
+
 
 class Spans(NamedTuple):
-    """One episode of each of n worlds: [n, Q] extremes, [n] steps and [n] reward so far."""
+    """One episode of each of n worlds so far, as long as it counts.
+
+    Fields:
+        lowest, highest: its extremes.
+        below, above: how many steps lay beyond the furthest expert, on each side.
+        steps: how many there were.
+        earned: its reward.
+    """
 
     lowest: Float[Array, "n Q"]
     highest: Float[Array, "n Q"]
+    below: Float[Array, "n Q"]
+    above: Float[Array, "n Q"]
     steps: Float[Array, " n"]
     earned: Float[Array, " n"]
 
@@ -28,8 +44,10 @@ class Spans(NamedTuple):
     def none(cls, worlds: int, quantities: int) -> "Spans":
         """Episodes without a step."""
         shape = (worlds, quantities)
-        nothing = jnp.zeros(worlds)
-        return cls(jnp.full(shape, jnp.inf), jnp.full(shape, -jnp.inf), nothing, nothing)
+        never, nothing = jnp.zeros(shape), jnp.zeros(worlds)
+        return cls(
+            jnp.full(shape, jnp.inf), jnp.full(shape, -jnp.inf), never, never, nothing, nothing
+        )
 
     def where(self, these: Bool[Array, " n"], other: "Spans") -> "Spans":
         """Of each world this episode or the other."""
@@ -47,36 +65,69 @@ class RunningReach(NamedTuple):
     Fields:
         now: the episodes that are running.
         last: the ones before.
+        lowest, highest: how far the furthest expert went.
+        all_lowest, all_highest: how far all of them went at least.
         worth: an episode counts until it has earned so much.
     """
 
     now: Spans
     last: Spans
+    lowest: Float[Array, " Q"]
+    highest: Float[Array, " Q"]
+    all_lowest: Float[Array, " Q"]
+    all_highest: Float[Array, " Q"]
     worth: Float[Array, ""]
 
     @classmethod
-    def start(cls, worlds: int, quantities: int, experts_return: float) -> "RunningReach":
+    def start(cls, worlds: int, experts: Reach, experts_return: float) -> "RunningReach":
         """Nothing seen yet.
 
         Who has earned as much as the experts in a whole episode and goes on is more able than they
         are: where they did not get to in their time then says nothing. Where rewards are charges
         (a return of 0 or less), there is no such moment.
         """
-        none = Spans.none(worlds, quantities)
-        worth = experts_return if experts_return > 0 else jnp.inf
-        return cls(none, none, jnp.asarray(worth, jnp.float32))
+        none = Spans.none(worlds, len(experts.lowest))
+        return cls(
+            now=none,
+            last=none,
+            lowest=experts.lowest.min(axis=1),
+            highest=experts.highest.max(axis=1),
+            all_lowest=experts.lowest.max(axis=1),
+            all_highest=experts.highest.min(axis=1),
+            worth=jnp.asarray(experts_return if experts_return > 0 else jnp.inf, jnp.float32),
+        )
 
     def interrupted(self) -> "RunningReach":
         """The same with new episodes in all worlds."""
         return self._replace(now=Spans.none(*self.now.lowest.shape))
 
     def reach(self) -> Reach:
-        """Of each world the longer of its episodes that earned enough to show a will, if any."""
+        """Of each world the longer of its episodes that earned enough to show a will, if any.
+
+        It goes beyond the experts where it dwells there, and otherwise no further than all of
+        them. Where they never left one value (an indicator, a state of a table), to leave it once
+        is enough.
+        """
         least = jnp.where(jnp.isfinite(self.worth), LEAST * self.worth, -jnp.inf)
         now, last = self.now.earned >= least, self.last.earned >= least
         longer = self.now.where(now & (~last | (self.now.steps >= self.last.steps)), self.last)
         longer = longer.where(now | last, Spans.none(*longer.lowest.shape))
-        return Reach(jnp.sort(longer.lowest.T, axis=1), jnp.sort(longer.highest.T, axis=1))
+        enough = jnp.where(
+            self.lowest == self.highest, 1.0, jnp.maximum(3.0, DWELLING * longer.steps[:, None])
+        )
+        lowest = jnp.maximum(
+            longer.lowest, jnp.where(longer.below >= enough, -jnp.inf, self.all_lowest)
+        )
+        highest = jnp.minimum(
+            longer.highest, jnp.where(longer.above >= enough, jnp.inf, self.all_highest)
+        )
+        # The furthest few may have got there by accident.
+        accidents = len(self.now.steps) // ONE_IN
+        low, high = jnp.sort(lowest.T, axis=1), jnp.sort(highest.T, axis=1)
+        if accidents:
+            low = jnp.roll(low.at[:, :accidents].set(jnp.inf), -accidents, axis=1)
+            high = jnp.roll(high.at[:, -accidents:].set(-jnp.inf), accidents, axis=1)
+        return Reach(low, high)
 
 
 @jax.jit
@@ -89,24 +140,20 @@ def followed(running: RunningReach, rollout: Rollout) -> RunningReach:
         now: RunningReach, seen: tuple[Array, Array, Array, Array]
     ) -> tuple[RunningReach, None]:
         observation, arrived, reward, end = seen
-        counts = (now.now.earned < now.worth)[:, None]
+        counts = now.now.earned < now.worth
         # The last observation of an episode is seen nowhere else.
         low = jnp.where(end[:, None], jnp.minimum(observation, arrived), observation)
         high = jnp.where(end[:, None], jnp.maximum(observation, arrived), observation)
-        spans = Spans(
-            lowest=jnp.where(counts, jnp.minimum(now.now.lowest, low), now.now.lowest),
-            highest=jnp.where(counts, jnp.maximum(now.now.highest, high), now.now.highest),
+        longer = Spans(
+            lowest=jnp.minimum(now.now.lowest, low),
+            highest=jnp.maximum(now.now.highest, high),
+            below=now.now.below + (low < now.lowest),
+            above=now.now.above + (high > now.highest),
             steps=now.now.steps + 1,
             earned=now.now.earned + reward,
         )
-        return (
-            RunningReach(
-                now=none.where(end, spans),
-                last=spans.where(end, now.last),
-                worth=now.worth,
-            ),
-            None,
-        )
+        spans = longer.where(counts, now.now)
+        return now._replace(now=none.where(end, spans), last=spans.where(end, now.last)), None
 
     seen = (rollout.observations, rollout.arrived, rollout.rewards, ended)
     return jax.lax.scan(step, running, jax.tree.map(jnp.asarray, seen))[0]

@@ -15,6 +15,7 @@ from tacit.control.ppo import PPO
 from tacit.control.simulated_expert import checkpoint_every
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.task import SimulatedTask
+from tacit.inference.chosen_policy import chosen_policy
 from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.loop import Inference
 from tacit.inference.methods import forward_preset, make_method
@@ -46,7 +47,7 @@ def infer_simulated(
     run, described = prepared(task, demonstrations, asked, threads)
     try:
         completed(run, described, folder, progress, notice)
-        result = summed_up(run, described)
+        result = summed_up(run, described, threads)
     finally:
         run.close()
     if folder is not None:
@@ -100,19 +101,22 @@ def completed(
     )
 
 
-def summed_up(run: Inference, described: dict[str, Any]) -> SimulatedResult:
+def summed_up(
+    run: Inference, described: dict[str, Any], threads: int | None = None
+) -> SimulatedResult:
     """The result of a run that is finished."""
     ledger = run.trainer.ledger
     facts = {"method": described["method"], "task": run.task.name, "seed": run.seed}
+    constraint = LearnedConstraint(
+        model=run.method.constraint(run.learned),
+        confidence=float(run.confidence),
+        action_space=run.task.action_space,
+        any_confidence=run.method.any_confidence,
+        facts={**facts, "demonstrations": len(run.experts)},
+    )
     return SimulatedResult(
-        constraint=LearnedConstraint(
-            model=run.method.constraint(run.learned),
-            confidence=float(run.confidence),
-            action_space=run.task.action_space,
-            any_confidence=run.method.any_confidence,
-            facts={**facts, "demonstrations": len(run.experts)},
-        ),
-        policy=run.trainer.actor,
+        constraint=constraint,
+        policy=chosen_policy(run.trainer, constraint, threads),
         metrics={
             **{f"training_{name}": value for name, value in ledger.summary().items()},
             **run.latest,

@@ -1,0 +1,98 @@
+"""A policy that begins by acting as the experts do: behaviour cloning, some seconds of it.
+
+maximise  E[log policy(action | observation)]  over the experts' steps
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Shaped
+
+from tacit.control import normalisation
+from tacit.control.learner import Learner, look
+from tacit.control.networks import GaussianPolicy
+from tacit.control.normalisation import Moments
+from tacit.control.ppo import PPO
+
+Draw = Callable[[int], tuple[Float[np.ndarray, "m o"], Shaped[np.ndarray, "m ..."]]]
+"""Observations and actions of so many steps of experts, drawn evenly."""
+
+MEASURED = 20_000
+MINIBATCH, AT_ONCE = 512, 100
+PASSES, FEWEST, MOST = 30, 1_000, 3_000
+"""Passes over the experts' steps, in gradient steps within these bounds."""
+RATE = 3e-3
+LEAST_SPREAD = 0.2
+"""Of half the action box. Experts who act alike in like places leave no spread to learn from: with
+a twentieth, policies that strayed over a limit did not find back."""
+
+ADAM = optax.scale_by_adam()
+
+
+def imitate(
+    learner: Learner, draw: Draw, number: int, action_space: gymnasium.Space, settings: PPO
+) -> Learner:
+    """The learner with a policy that acts as the experts do, and sees observations on their scale.
+
+    Arguments:
+        learner: a fresh one; its critics are left as they are.
+        draw: steps of the experts.
+        number: how many steps there are.
+        action_space: of the task.
+        settings: of PPO.
+    """
+    seen, _ = draw(MEASURED)
+    observed = normalisation.add(Moments.start(seen.shape[-1]), jnp.asarray(seen))
+    policy: Any = learner.policy
+    optimiser = ADAM.init(policy)
+    wanted = min(max(PASSES * number // MINIBATCH, FEWEST), MOST)
+    wanted -= wanted % AT_ONCE
+    rates = RATE / 2 * (1 + np.cos(np.linspace(0, np.pi, wanted, dtype=np.float32)))
+    for part in rates.reshape(-1, AT_ONCE):
+        observations, actions = (
+            field.reshape(AT_ONCE, MINIBATCH, *field.shape[1:])
+            for field in draw(AT_ONCE * MINIBATCH)
+        )
+        policy, optimiser = cloning_steps(
+            policy, optimiser, observed, observations, actions, part, settings
+        )
+    if isinstance(policy, GaussianPolicy) and isinstance(action_space, gymnasium.spaces.Box):
+        seen, done = draw(MEASURED)
+        error = jnp.asarray(done) - policy.mean(look(observed, jnp.asarray(seen), settings))
+        least = LEAST_SPREAD * (action_space.high - action_space.low).ravel() / 2
+        spread = jnp.maximum(jnp.sqrt((error**2).mean(axis=0)), least)
+        policy = GaussianPolicy(policy.mean, jnp.log(spread), policy.smallest_std)
+    return learner._replace(policy=policy, observed=observed)
+
+
+@partial(jax.jit, static_argnames="settings")
+def cloning_steps(
+    policy: Any,
+    optimiser: Any,
+    observed: Moments,
+    observations: Float[Array, "steps m o"],
+    actions: Shaped[Array, "steps m ..."],
+    rates: Float[Array, " steps"],
+    settings: PPO,
+) -> tuple[Any, Any]:
+    """Gradient steps of Adam on the likelihood of the experts' actions, one per minibatch."""
+
+    def step(now: tuple[Any, Any], batch: tuple[Array, Array, Array]) -> tuple[Any, None]:
+        policy, optimiser = now
+        observation, action, rate = batch
+        seen = look(observed, observation, settings)
+
+        def surprise(policy: Any) -> Array:
+            return -policy.log_probability(seen, action).mean()
+
+        direction, optimiser = ADAM.update(jax.grad(surprise)(policy), optimiser)
+        downhill = jax.tree.map(lambda part: -rate * part, direction)
+        return (optax.apply_updates(policy, downhill), optimiser), None
+
+    return jax.lax.scan(step, (policy, optimiser), (observations, actions, rates))[0]

@@ -1,0 +1,50 @@
+"""Which policy an inference ends with, by what it has learned itself."""
+
+from contextlib import closing
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from tacit.constraints.learned_constraint import LearnedConstraint
+from tacit.control.actor import Actor
+from tacit.control.play import Episodes, as_function, play
+from tacit.control.trainer import Trainer
+
+EPISODES = 64
+INFEASIBLE = 0.5
+"""A step that costs more is not allowed; what is merely unknown costs less at any confidence."""
+ERRORS = 2.0
+
+
+def chosen_policy(trainer: Trainer, constraint: LearnedConstraint, threads: int | None) -> Actor:
+    """The last policy, or the imitation that it began as where that is clearly better.
+
+    Both play the same fresh episodes without exploration. An episode that breaks the *learned* rule
+    counts for nothing, or as the worst one where that is less; the true rule is not looked at.
+    Clearly: by more than two standard errors.
+    """
+    last, imitation = trainer.actor, trainer.imitation
+    if imitation is None:
+        return last
+    seed = trainer.world_seed()
+    with closing(trainer.task.worlds(EPISODES, threads=threads)) as worlds:
+        played = [
+            judged(play(worlds, as_function(actor), seed=seed), constraint)
+            for actor in (imitation, last)
+        ]
+    nothing = min(0.0, *(earned.min() for earned, _ in played))
+    imitated, learned = (np.where(broken, nothing, earned) for earned, broken in played)
+    gain = imitated - learned
+    return imitation if gain.mean() > ERRORS * gain.std() / np.sqrt(len(gain)) else last
+
+
+def judged(
+    episodes: Episodes, constraint: LearnedConstraint
+) -> tuple[Float[np.ndarray, " m"], Bool[np.ndarray, " m"]]:
+    """What every episode earned, and whether it breaks the learned rule."""
+    present = np.arange(episodes.actions.shape[1]) < episodes.lengths[:, None]
+    costs = np.zeros(present.shape)
+    costs[present] = constraint.cost(
+        episodes.observations[:, :-1][present], episodes.actions[present]
+    )
+    return episodes.rewards.sum(axis=1), costs.max(axis=1) > INFEASIBLE
