@@ -18,7 +18,8 @@ from tacit.inference.exact_posterior import exact_posterior, limit_rules, subset
 from tacit.inference.infer import infer
 from tacit.inference.result import Result, load
 from tacit.inference.simulated_result import SimulatedResult
-from tacit.sufficiency.decision import Answer, sufficient
+from tacit.sufficiency.answer import Answer
+from tacit.sufficiency.decision import sufficient
 
 __all__ = [
     "PPO",

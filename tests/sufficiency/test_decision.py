@@ -9,7 +9,8 @@ import tacit
 from tacit.environments.lab_tasks import chain
 from tacit.errors import ArgumentError, TacitError
 from tacit.sufficiency import decision
-from tacit.sufficiency.decision import FEW, LEVELS, best_reward, further_number
+from tacit.sufficiency.answer import FEW
+from tacit.sufficiency.decision import LEVELS, best_reward, further_number
 from tacit.sufficiency.learning_curve import LearningCurve
 
 CONFIDENCE = 0.8

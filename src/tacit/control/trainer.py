@@ -19,9 +19,10 @@ from tacit.control.judgement import Judgement, checked
 from tacit.control.learner import Learner, Rollout
 from tacit.control.play import within
 from tacit.control.ppo import PPO, update_critics, update_policy
+from tacit.control.update_facts import update_facts
 from tacit.environments.task import SimulatedTask
 from tacit.environments.worlds import Worlds
-from tacit.errors import ArgumentError, DivergenceError
+from tacit.errors import ArgumentError
 
 compiled = functools.partial(jax.jit, static_argnames="settings")
 prepare = compiled(learning.prepare)
@@ -151,7 +152,8 @@ class Trainer:
             policy = policy._replace(policy=learner.policy, optimiser=learner.policy_optimiser)
         actor = self.actor
         self.learner, progress = finish(learner, rollout, batch, policy, critics.result())
-        facts = {**self.ledger.summary(), **self.facts(progress)}
+        facts = self.ledger.summary()
+        facts.update(update_facts(progress, self.task.name, self.iteration, self.steps))
         self.keep_best(actor)
         self.seconds += time.perf_counter() - began
         facts["seconds"] = self.seconds
@@ -212,18 +214,16 @@ class Trainer:
     def rewind(self, share: float) -> None:
         """Let the last `share` of the run be done again from here, with other random numbers.
 
-        At least the first update stays. The state cannot be saved afterwards.
+        The state cannot be saved afterwards.
         """
         if not 0 < share < 1:
             raise ArgumentError(f"share must lie between 0 and 1, not {share!r}")
         self.turns += 1
-        iterations = self.settings.iterations
-        self.iteration = max(1, iterations - max(1, round(share * iterations)))
+        again = max(1, round(share * self.settings.iterations))
+        self.iteration = max(1, self.settings.iterations - again)
         self.learner = self.learner._replace(updates=jnp.asarray(self.iteration, jnp.int32))
         self.key = jax.random.fold_in(self.key, self.turns)
-        self.ledger = EpisodeLedger.start(self.settings.worlds)
-        self.begin_episodes()
-        self.ledger.running[:, PARTIAL] = self.worlds.stagger()
+        self.forget_episodes()
 
     def begin_as(self, draw: Draw, number: int) -> None:
         """Begin anew as an imitation of experts, of `number` steps, but go on with the run.
@@ -235,6 +235,10 @@ class Trainer:
         fresh = self.fresh_learner(self.iteration)._replace(updates=self.learner.updates)
         self.learner = imitate(fresh, draw, number, self.task.action_space, self.settings)
         self.imitation, self.best = self.actor, None
+        self.forget_episodes()
+
+    def forget_episodes(self) -> None:
+        """New episodes in all worlds, and none are remembered."""
         self.ledger = EpisodeLedger.start(self.settings.worlds)
         self.begin_episodes()
         self.ledger.running[:, PARTIAL] = self.worlds.stagger()
@@ -246,31 +250,6 @@ class Trainer:
         self.learner = self.learner._replace(
             sums=jnp.zeros_like(self.learner.sums), worst=jnp.zeros_like(self.learner.worst)
         )
-
-    def facts(self, progress: learning.Progress) -> dict[str, float]:
-        """The update's numbers, each finite."""
-        progress = jax.tree.map(np.asarray, progress)
-        facts: dict[str, float] = {
-            "steps": self.steps,
-            "iteration": self.iteration,
-            "kl": float(progress.kl),
-            "clipped": float(progress.clipped),
-            "epochs": int(progress.epochs),
-            "entropy": float(progress.entropy),
-            "value_error": float(progress.value_error[0]),
-        }
-        for place in range(len(progress.costs)):
-            suffix = "" if len(progress.costs) == 1 else f" {place}"
-            facts[f"cost{suffix}"] = float(progress.costs[place])
-            facts[f"multiplier{suffix}"] = float(progress.prices[place])
-            facts[f"cost_value_error{suffix}"] = float(progress.value_error[1 + place])
-        for name, value in facts.items():
-            if not np.isfinite(value):
-                raise DivergenceError(
-                    f"training on {self.task.name} diverged: {name} is {value} after {self.steps} "
-                    "steps; a lower learning_rate or largest multiplier may help"
-                )
-        return facts
 
     def keep_best(self, actor: Actor) -> None:
         """Remember the actor that played this rollout if it did better than any before."""
@@ -293,16 +272,11 @@ class Trainer:
             "learner": self.learner,
             "iteration": self.iteration,
             "rests_until": self.rests_until,
-            # Before there is one, the policy stands in for it: the tree has one shape.
             "imitation": (self.imitation or self.actor).arrays(),
             "seconds": self.seconds,
             "ledger": self.ledger.arrays(),
             "worlds": worlds,
-            "best": {
-                "actor": best.actor.arrays(),
-                "score": best.score,
-                "steps": best.steps,
-            },
+            "best": best.arrays(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -310,14 +284,10 @@ class Trainer:
         self.learner = jax.tree.map(jnp.asarray, state["learner"])
         self.iteration, self.seconds = int(state["iteration"]), float(state["seconds"])
         self.rests_until = int(state["rests_until"])
-        imitation = {name: np.asarray(a) for name, a in state["imitation"].items()}
+        imitation = {name: np.asarray(part) for name, part in state["imitation"].items()}
         self.imitation = Actor.from_arrays(imitation) if self.rests_until else None
         self.ledger = EpisodeLedger.from_arrays(state["ledger"])
-        best = state["best"]
-        self.best = None
-        if np.isfinite(best["score"]):
-            actor = Actor.from_arrays({name: np.asarray(a) for name, a in best["actor"].items()})
-            self.best = Best(actor, float(best["score"]), int(best["steps"]))
+        self.best = Best.from_arrays(state["best"])
         if self.worlds.resumable:
             self.observations = self.worlds.restore(state["worlds"])
         else:

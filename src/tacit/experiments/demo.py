@@ -15,7 +15,8 @@ from tacit.inference.infer import infer
 from tacit.inference.many_data_sets import VisitCounts, learn_beliefs
 from tacit.inference.result import Result
 from tacit.inference.tabular_ca_icrl import TabularCAICRL
-from tacit.sufficiency.decision import Answer, sufficient
+from tacit.sufficiency.answer import Answer
+from tacit.sufficiency.decision import sufficient
 
 CONFIDENCES = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 SHOWN = (0.3, 0.7, 0.9)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 from scipy.optimize import nnls
+from scipy.stats import t as student_t
 
 from tacit.constraints.votes import visits_of
 from tacit.control.constrained_planning import Dynamics
@@ -30,21 +31,29 @@ class LearningCurve:
         sizes: [K] numbers of demonstrations, rising; the last is all of them.
         values: [K, R] expected reward for each size and each of R random orders. Subsets of one
             order are nested. In the last row all orders agree: it is the whole data set.
+        noise: standard error of a value; 0 where it is computed exactly.
     """
 
     sizes: np.ndarray
     values: np.ndarray
+    noise: float = 0.0
 
     @property
     def value(self) -> Estimate:
         """The value with all demonstrations, and its 95 % interval.
 
-        The value itself is exact for these data. The interval says how far another data set of
-        the same size might take it: the variance of a statistic is estimated by the variance of
-        its values on random halves of the data (the delete-half jackknife).
+        The interval says how far another data set of the same size might take it: the variance of
+        a statistic is estimated by the variance of its values on random halves of the data (the
+        delete-half jackknife), with Student's t as there are few of them.
         """
         centre = float(self.values[-1].mean())
-        return Estimate(centre, centre - 1.96 * self.spread, centre + 1.96 * self.spread)
+        around = float(student_t.ppf(0.975, self.freedom)) * self.spread
+        return Estimate(centre, centre - around, centre + around)
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the spread."""
+        return self.values.shape[1] - 1
 
     @property
     def spread(self) -> float:
@@ -53,7 +62,8 @@ class LearningCurve:
             return np.inf
         half = int(np.argmin(np.abs(self.sizes[:-1] - self.sizes[-1] / 2)))
         kept = self.sizes[half] / self.sizes[-1]
-        return float(self.values[half].std(ddof=1) * np.sqrt(kept / (1 - kept)))
+        of_data = self.values[half].std(ddof=1) * np.sqrt(kept / (1 - kept))
+        return float(np.hypot(of_data, self.noise))
 
     def needed(self, wanted: float, *, seed: int, draws: int = 400) -> np.ndarray:
         """[draws] numbers of demonstrations that may be needed to reach `wanted`; inf for never.
@@ -63,7 +73,7 @@ class LearningCurve:
         """
         generator = np.random.default_rng(seed)
         orders = generator.integers(0, self.values.shape[1], (draws, self.values.shape[1]))
-        shifts = generator.standard_normal(draws)
+        shifts = generator.standard_t(self.freedom, draws)
         if len(self.sizes) > 1:
             shifts *= self.spread
         found = [
