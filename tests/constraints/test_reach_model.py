@@ -68,10 +68,15 @@ def test_the_widest_of_two_rounds_has_the_larger_share_at_every_value():
 
 @pytest.mark.parametrize(
     ("value", "votes"),
-    [(0.0, 8), (-0.3, 8), (-0.95, 1), (-1.0, 1), (-1.01, -6), (-3.0, -6), (-3.1, 0), (1.1, 0)],
+    [(0.0, 8), (-0.3, 8), (-0.95, 1), (-1.0, 1), (-1.01, -6), (-3.0, -6), (-9.0, -6), (1.1, 0)],
 )
 def test_votes_for_where_experts_were_and_against_where_only_policies_were(value, votes):
     assert float(MODEL.votes(jnp.array([value]))[0]) == votes
+
+
+@pytest.mark.parametrize(("value", "widths"), [(-0.5, 0), (-1.0, 0), (-2.0, 0.5), (-5, 2), (9, 0)])
+def test_a_step_is_beyond_the_experts_where_it_is_doubted_only(value, widths):
+    assert float(MODEL.beyond(jnp.array([[value]]))[0]) == pytest.approx(widths)
 
 
 def test_the_least_supported_quantity_decides():

@@ -10,7 +10,9 @@ been allowed:
 
     against(v) = N p(v),   p(v) = share of a policy's episodes that pass v, at most over all rounds
 
-(The largest is taken on each side by itself: exact where all episodes begin in one region.)
+Beyond all experts p is that of the first step beyond: who gets further has passed it, and nothing
+is less doubtful for being further off. (The largest is taken on each side by itself: exact where
+all episodes begin in one region.)
 
 A visit is proof, as for votes `visits` in the lab. A step is as feasible as its least supported
 quantity: alpha = 1 + for, beta = 1 + against there. (A one-hot state is as many quantities as there
@@ -122,8 +124,30 @@ class ReachModel(eqx.Module):
     def votes(self, observations: Float[Array, "*n Q"]) -> Float[Array, "*n Q"]:
         """Votes for each quantity of a step, or minus those against it where there are none."""
         visited = self.experts.passing(observations).astype(jnp.float32)
-        share = self.tempted.passing(observations) / self.tempted.episodes
+        lowest, highest = self.furthest
+        below = (self.tempted.lowest < lowest[:, None]).sum(axis=1)
+        above = (self.tempted.highest > highest[:, None]).sum(axis=1)
+        tempted = self.tempted.passing(observations)
+        tempted = jnp.where(observations < lowest, below, tempted)
+        tempted = jnp.where(observations > highest, above, tempted)
+        share = tempted / self.tempted.episodes
         return jnp.where(visited > 0, visited, -self.experts.episodes * share)
+
+    @property
+    def furthest(self) -> tuple[Float[Array, " Q"], Float[Array, " Q"]]:
+        """The lowest and the highest value of any expert."""
+        return self.experts.lowest.min(axis=1), self.experts.highest.max(axis=1)
+
+    def beyond(self, observations: Float[Array, "*n Q"]) -> Float[Array, "*n"]:
+        """How far a step is beyond all experts, at most over the quantities that are doubted.
+
+        In units of how far the experts are apart there.
+        """
+        lowest, highest = self.furthest
+        away = jnp.maximum(lowest - observations, observations - highest)
+        width = jnp.maximum(highest - lowest, jnp.finfo(jnp.float32).tiny)
+        doubted = (self.votes(observations) < 0) & (away > 0)
+        return jnp.where(doubted, away / width, 0.0).max(axis=-1)
 
     def belief(
         self, observations: Float[Array, "*n Q"]

@@ -88,10 +88,15 @@ def doubt(
     actions: np.ndarray,
     confidence: float | None,
 ) -> Float[np.ndarray, " m"]:
-    """How much speaks against each step: votes where there are some, else the cost."""
+    """How much speaks against each step: votes where there are some, else the cost.
+
+    Of two steps with as many votes, the one further beyond the experts is doubted more.
+    """
     if isinstance(constraint.model, ReachModel):
-        votes = constraint.model.votes(jnp.asarray(observations, jnp.float32))
-        return -np.asarray(votes).min(axis=-1)
+        seen = jnp.asarray(observations, jnp.float32)
+        votes = np.asarray(constraint.model.votes(seen)).min(axis=-1)
+        beyond = np.asarray(constraint.model.beyond(seen))
+        return -votes + 0.5 * beyond / (1 + beyond)
     return constraint.cost(observations, actions, confidence)
 
 
