@@ -11,6 +11,7 @@ from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.constraints.reach_model import Extremes, Reach, ReachModel
 from tacit.errors import TaskError
 from tacit.evaluation.recovery import area, recovery
+from tacit.evaluation.transfer import transfer
 
 TASK = tacit.make("BlockedPoint", horizon=30)
 BOX = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
@@ -55,3 +56,16 @@ def test_the_rule_scores_higher_than_an_imitation():
 def test_behaviours_must_show_both_kinds_of_states():
     with pytest.raises(TaskError, match="break the rule"):
         recovery(within([(-1.0, 2.0), (-2.0, 2.0)]), TASK, [lambda seen: np.zeros_like(seen)])
+
+
+def westward(rollout):
+    """Paid for nothing but the forbidden way."""
+    return np.asarray(rollout.observations - rollout.arrived)[..., 0]
+
+
+def test_the_rule_holds_for_an_agent_with_another_reward():
+    quick = tacit.PPO(steps=30_000, rollout=30, minibatch=320, learning_rate=3e-3)
+    rule = transfer(within([(-0.8, 2.0), (-9.0, 9.0)]), TASK, westward, forward=quick)
+    nothing = transfer(within([(-9.0, 9.0), (-9.0, 9.0)]), TASK, westward, forward=quick)
+    assert nothing.low > 0.8
+    assert rule.high < 0.3
