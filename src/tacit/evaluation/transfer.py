@@ -22,7 +22,7 @@ from tacit.evaluation.execution import execute
 from tacit.evaluation.intervals import Estimate, rate_interval
 
 BUDGET = 0.005
-PRICE = Multiplier(start=5.0, rate=0.1, budget=BUDGET)
+PRICE = Multiplier(start=5.0, rate=1.0, budget=BUDGET)
 FIRST_SEED = 51
 
 
