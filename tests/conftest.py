@@ -37,12 +37,21 @@ def point():
 
 @pytest.fixture(scope="module")
 def hasty_compiler():
-    """For modules in which compiling takes most of the time: compile in a hurry."""
+    """For modules in which compiling takes most of the time: compile in a hurry.
+
+    What is compiled so is slow, so experts are imitated in a hurry too.
+    """
     import jax
+
+    from tacit.control import imitation
 
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", True)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(imitation, "FEWEST", 100)
+        patch.setattr(imitation, "MOST", 100)
+        patch.setattr(imitation, "MINIBATCH", 64)
+        yield
     jax.config.update("jax_disable_most_optimizations", before)
 
 

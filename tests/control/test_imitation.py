@@ -16,8 +16,6 @@ BOX = gymnasium.spaces.Box(-2.0, 2.0, (2,), np.float32)
 CHOICE = gymnasium.spaces.Discrete(3)
 TURN = np.array([[0.5, -0.3], [0.2, 0.4], [0.0, 0.1]], np.float32)
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
 
 def fresh(space):
     return learner.start(3, space, 1, 10, SETTINGS, key=jax.random.key(0))

@@ -64,7 +64,7 @@ def westward(rollout):
 
 
 def test_the_rule_holds_for_an_agent_with_another_reward():
-    quick = tacit.PPO(steps=30_000, rollout=30, minibatch=320, learning_rate=3e-3)
+    quick = tacit.PPO(steps=15_360, rollout=30, minibatch=320, learning_rate=3e-3)
     rule = transfer(within([(-0.8, 2.0), (-9.0, 9.0)]), TASK, westward, forward=quick)
     nothing = transfer(within([(-9.0, 9.0), (-9.0, 9.0)]), TASK, westward, forward=quick)
     assert nothing.low > 0.8
