@@ -159,3 +159,10 @@ def test_a_network_has_no_rules():
     network = ClassifierModel.blank(inputs, {"hidden": [4]})
     with pytest.raises(ArgumentError, match="nobody can read"):
         constraint(network).rules()
+
+
+def test_of_two_rules_the_one_that_policies_would_go_far_beyond_comes_first():
+    experts = reach([[-1.0, -0.9], [-1.0, -0.9]], [[1.0, 1.0], [1.0, 1.0]])
+    wanted = reach([[-1.1, -1.1], [-9.0, -0.5]], [[1.0, 1.0], [1.0, 1.0]])
+    rules = constraint(model(experts, wanted)).rules(0.7)
+    assert [(rule.quantity, rule.against) for rule in rules] == [(1, 1), (0, 2)]

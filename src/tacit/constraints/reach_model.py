@@ -188,8 +188,14 @@ class ReachModel(eqx.Module):
         )
 
     def rules(self, confidence: float) -> list[Rule]:
-        """The sides that at least one expert speaks against, the strongest evidence first."""
-        number, rules = self.experts.episodes, []
+        """The sides that at least one expert speaks against, the strongest evidence first.
+
+        Strong is what many speak against, and where policies would go far beyond the experts: a
+        policy that hardly goes further than they did may have another habit only.
+        """
+        number, found_rules = self.experts.episodes, []
+        lowest, highest = map(np.asarray, self.furthest)
+        width = np.maximum(highest - lowest, np.finfo(np.float32).tiny)
         sides: tuple[tuple[Literal["below", "above"], Any, Any], ...] = (
             ("below", self.experts.lowest, self.tempted.lowest),
             # Turned round, the highest are the lowest.
@@ -199,14 +205,17 @@ class ReachModel(eqx.Module):
             for quantity, (ends, tempting) in enumerate(
                 zip(np.asarray(reached), np.asarray(wanted), strict=True)
             ):
-                against = number * float((tempting < ends[0]).mean())
+                beyond = tempting[tempting < ends[0]]
+                against = number * len(beyond) / len(tempting)
                 found = limit_of(ends, against, confidence)
                 if against < 1 or found is None:
                     continue
                 limit, experts = found
                 value = limit if side == "below" else -limit
-                rules.append(Rule(quantity, side, value, experts, against))
-        return sorted(rules, key=lambda rule: -rule.against)
+                far = float(ends[0] - beyond.mean()) / float(width[quantity])
+                rule = Rule(quantity, side, value, experts, against)
+                found_rules.append((against * far / (1 + far), rule))
+        return [rule for _, rule in sorted(found_rules, key=lambda pair: -pair[0])]
 
     def evidence(self, observations: np.ndarray, actions: np.ndarray, *, most: int) -> Evidence:
         """Votes on each step's least supported quantity, and the experts who went furthest there.
