@@ -93,6 +93,7 @@ def without_seconds(folder):
     return [{name: line[name] for name in line if name != "seconds"} for line in metrics]
 
 
+@pytest.mark.slow
 def test_a_run_killed_three_times_ends_bit_for_bit_as_an_undisturbed_one(begin, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert finish(begin(whole)) == ["DONE"]

@@ -63,6 +63,7 @@ def westward(rollout):
     return np.asarray(rollout.observations - rollout.arrived)[..., 0]
 
 
+@pytest.mark.slow
 def test_the_rule_holds_for_an_agent_with_another_reward():
     quick = tacit.PPO(steps=15_360, rollout=30, minibatch=320, learning_rate=3e-3)
     rule = transfer(within([(-0.8, 2.0), (-9.0, 9.0)]), TASK, westward, forward=quick)
