@@ -5,6 +5,7 @@ import pytest
 
 import tacit
 from tacit.control.multiplier import Multiplier
+from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.loop import Inference
 from tacit.sufficiency import simulated_curve, simulated_decision
@@ -133,3 +134,9 @@ def test_more_are_collected_until_there_are_enough(demonstrations, monkeypatch):
 )
 def test_a_quarter_a_half_and_all(number, sizes):
     assert simulated_sizes(number).tolist() == sizes
+
+
+@pytest.mark.parametrize("given", [{"objective": "evidence"}, {"votes": "visits"}])
+def test_what_only_tables_know_is_refused(demonstrations, given):
+    with pytest.raises(ArgumentError, match="no meaning on BiasedPendulum"):
+        tacit.sufficient(TASK, demonstrations, 0.7, 1.0, **given)

@@ -14,6 +14,8 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 
 WORLDS = 50
+FIRST_EXECUTED = 51
+"""The paper trains on seeds 1 to 50 and executes from here on."""
 
 
 class SimulatedOutcome(Protocol):

@@ -17,7 +17,7 @@ from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.evaluate import EXECUTED_EPISODES, evaluate, summary
-from tacit.evaluation.execution import execute
+from tacit.evaluation.execution import FIRST_EXECUTED, execute
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.infer import infer
 from tacit.inference.simulated_inference import Asked, completed, prepared, summed_up
@@ -92,12 +92,11 @@ def tradeoff(
         for level in reversed(levels):
             if level != levels[-1]:
                 run.turn_to(level, run.experts, SHARE)
-                while not run.finished:
-                    facts = run.advance()
-                    if progress is not None:
-                        progress(facts)
+                completed(run, described, None, progress, None)
             policy = summed_up(run, described, threads).policy
-            rows = execute(task, policy, episodes=EXECUTED_EPISODES, seed=51, threads=threads)
+            rows = execute(
+                task, policy, episodes=EXECUTED_EPISODES, seed=FIRST_EXECUTED, threads=threads
+            )
             report = summary(rows)
             known = report.violation.value == report.violation.value
             reward = report.feasible_reward if known else report.reward

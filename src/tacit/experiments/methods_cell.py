@@ -22,7 +22,7 @@ from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TacitError, TaskError
 from tacit.evaluation.evaluate import EXECUTED_EPISODES
-from tacit.evaluation.execution import execute
+from tacit.evaluation.execution import FIRST_EXECUTED, execute
 from tacit.experiments.coverage import read_json, write_json
 from tacit.inference.infer import infer
 from tacit.inference.methods import METHODS, forward_preset, kind_of
@@ -33,7 +33,6 @@ from tacit.runs.settings_file import read_settings
 NONE = "none"
 NAMES: tuple[str, ...] = (NONE, *METHODS)
 SETTINGS = "settings.json"
-FIRST_EXECUTED = 51
 STOPPED = 130
 
 

@@ -15,9 +15,10 @@ LEAST = 1 / 20
 """The part of the experts' return that an episode must earn to count: what those do who earn
 next to nothing, experts avoid for the sake of the reward alone."""
 
-DWELLING = 1 / 20
-"""The part of an episode's steps that must lie beyond all experts to count: who means to be there
-stays there. A gait that swings a little wider for a moment is another habit, not another aim."""
+DWELLING, FEWEST = 1 / 20, 3.0
+"""The part of an episode's steps that must lie beyond all experts to count, and how many at least:
+who means to be there stays there. A gait that swings a little wider for a moment is another habit,
+not another aim."""
 
 ONE_IN = 16
 """One episode in so many may be an accident."""
@@ -113,7 +114,7 @@ class RunningReach(NamedTuple):
         longer = self.now.where(now & (~last | (self.now.steps >= self.last.steps)), self.last)
         longer = longer.where(now | last, Spans.none(*longer.lowest.shape))
         enough = jnp.where(
-            self.lowest == self.highest, 1.0, jnp.maximum(3.0, DWELLING * longer.steps[:, None])
+            self.lowest == self.highest, 1.0, jnp.maximum(FEWEST, DWELLING * longer.steps[:, None])
         )
         lowest = jnp.maximum(
             longer.lowest, jnp.where(longer.below >= enough, -jnp.inf, self.all_lowest)

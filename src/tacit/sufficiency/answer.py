@@ -72,6 +72,11 @@ def recommend(
     return int(needed), (int(low), int(high) if np.isfinite(high) else None)
 
 
+def worth_of(value: Estimate, wanted: float) -> str:
+    """What there is and what is wanted, for a sentence."""
+    return f"the learned policy is worth {value.value:.4g}, {wanted:.4g} is wanted"
+
+
 def words(
     value: Estimate,
     wanted: float,
@@ -80,7 +85,7 @@ def words(
     interval: tuple[int, int | None] | None,
 ) -> str:
     """The answer as a sentence."""
-    worth = f"the learned policy is worth {value.value:.4g}, {wanted:.4g} is wanted"
+    worth = worth_of(value, wanted)
     if enough:
         return f"yes: {worth}"
     if recommended is None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from tacit.inference.infer import check_exact, check_request, infer
 from tacit.inference.many_data_sets import VisitCounts
 from tacit.inference.tabular_ca_icrl import Objective, Reading, TabularCAICRL, Votes, fitting_votes
 from tacit.runs.continued import Told
-from tacit.sufficiency.answer import Answer, History, recommend, words
+from tacit.sufficiency.answer import Answer, History, recommend, words, worth_of
 from tacit.sufficiency.learning_curve import learning_curve, policy_values
 from tacit.sufficiency.simulated_decision import decide_by_acting
 
@@ -75,7 +76,7 @@ def sufficient(
         raise ArgumentError(f"reward must be a finite number, not {reward!r}")
     if limit < len(demonstrations):
         raise ArgumentError(f"limit {limit} is below the {len(demonstrations)} demonstrations")
-    asked = {"confidence": confidence, "wanted": reward, "seed": seed}
+    asked: dict[str, Any] = {"confidence": confidence, "wanted": reward, "seed": seed}
     if isinstance(task, TabularTask):
         check_exact(task, forward=forward, threads=threads, folder=folder)
         votes = votes or fitting_votes(objective)
@@ -83,12 +84,20 @@ def sufficient(
         decided = partial(decide, task, method=method, **asked)
         hopeless = reward > best_reward(task)
     else:
+        check_counted(task, objective, votes)
         simulation = {"forward": forward, "threads": threads, "progress": progress}
-        decided = partial(
-            decide_by_acting, task, folder=folder, reading=reading, **simulation, **asked
-        )
+        asked |= {"folder": folder, "reading": reading}
+        decided = partial(decide_by_acting, task, **simulation, **asked)
         hopeless = False
     return asked_again(decided, demonstrations, None if hopeless else collect, limit)
+
+
+def check_counted(task: SimulatedTask, objective: Objective, votes: Votes | None) -> None:
+    """Nothing may be asked for that only tabular tasks know."""
+    if objective != "counts" or votes is not None:
+        raise ArgumentError(
+            f"objective and votes have no meaning on {task.name}, where experts are counted"
+        )
 
 
 def asked_again(
@@ -185,8 +194,8 @@ def in_words(
     """The answer on a tabular task as a sentence."""
     best = best_reward(task)
     if wanted > best and not enough:
-        worth = f"the learned policy is worth {value.value:.4g}, {wanted:.4g} is wanted"
-        return f"no: {worth}; even without any rule the task gives at most {best:.4g}"
+        found = worth_of(value, wanted)
+        return f"no: {found}; even without any rule the task gives at most {best:.4g}"
     return words(value, wanted, enough, recommended, interval)
 
 

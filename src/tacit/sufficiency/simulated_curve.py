@@ -1,7 +1,7 @@
 """The learning curve on a simulated task: one whole inference, then smaller data sets from there.
 
-The whole run finds out where policies are tempted, which takes most of its steps and does not
-depend on the experts. For a subset of them the policy begins as an imitation of *these* experts,
+The whole run finds out where policies are tempted, which does not depend on the experts. For a
+subset of them the policy begins as an imitation of *these* experts,
 counts *these* experts, and learns for an eighth of the steps. Two sizes in three random orders make
 six eighths, so that all takes less than two runs.
 """
@@ -17,7 +17,7 @@ from tacit.control.actor import Actor
 from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.task import SimulatedTask
-from tacit.evaluation.execution import execute
+from tacit.evaluation.execution import FIRST_EXECUTED, execute
 from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.simulated_inference import Asked, completed, prepared, summed_up
 from tacit.runs.continued import Told
@@ -26,7 +26,6 @@ from tacit.sufficiency.learning_curve import LearningCurve
 ORDERS = 3
 SHARE = 1 / 8
 EPISODES = 50
-FIRST_SEED = 51
 
 
 def simulated_curve(
@@ -49,7 +48,7 @@ def simulated_curve(
     run, described = prepared(task, demonstrations, asked, threads)
 
     def rewards(policy: Actor) -> Float[np.ndarray, " m"]:
-        return execute(task, policy, episodes=EPISODES, seed=FIRST_SEED, threads=threads)[:, 0]
+        return execute(task, policy, episodes=EPISODES, seed=FIRST_EXECUTED, threads=threads)[:, 0]
 
     generator = np.random.default_rng([seed, len(demonstrations)])
     orders = [generator.permutation(len(demonstrations)) for _ in range(ORDERS)]
@@ -68,10 +67,7 @@ def simulated_curve(
                 run.turn_to(
                     confidence, ExpertSteps.of(task, demonstrations.take(order[:size])), SHARE
                 )
-                while not run.finished:
-                    facts = run.advance()
-                    if progress is not None:
-                        progress(facts)
+                completed(run, described, None, progress, None)
                 values[row, column] = rewards(summed_up(run, described, threads).policy).mean()
     finally:
         run.close()
