@@ -39,8 +39,6 @@ def written_out(rollouts, worth):
                 end = part.terminated[time, world] or part.truncated[time, world]
                 if earned[world] < worth:
                     now[world].append(part.observations[time, world])
-                    if end:
-                        now[world].append(part.arrived[time, world])
                 earned[world] += part.rewards[time, world]
                 steps[world] += 1
                 if end:
@@ -96,10 +94,11 @@ def test_who_is_beyond_the_experts_for_a_moment_only_means_nothing_by_it():
     np.testing.assert_array_equal(still.highest[0], [0, 0, 3])
 
 
-def test_experts_are_counted_up_to_their_last_observation_and_no_further():
+def test_experts_are_counted_where_they_acted_and_not_where_the_episode_ended():
     draws = np.random.default_rng(0)
     lengths = np.array([4, 7, 2])
     observations = draws.normal(size=(3, 8, 4)).astype(np.float32)
+    observations[np.arange(3), lengths] = 100
     task = tacit.make("BiasedPendulum", horizon=7)
     steps = ExpertSteps.of(
         task,
@@ -118,11 +117,11 @@ def test_experts_are_counted_up_to_their_last_observation_and_no_further():
                 (reach.highest, extremes.highest_expert, extremes.highest_step),
             ):
                 expert, step = int(who[quantity, place]), int(when[quantity, place])
-                assert step <= lengths[expert]
+                assert step < lengths[expert]
                 assert observations[expert, step, quantity] == ends[quantity, place]
     assert (np.diff(reach.lowest, axis=1) >= 0).all()
     assert (np.diff(reach.highest, axis=1) >= 0).all()
-    inside = observations[1, : lengths[1] + 1]
+    inside = observations[1, : lengths[1]]
     assert (np.asarray(reach.passing(inside)) >= 1).all()
 
 

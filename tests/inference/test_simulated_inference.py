@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.control.multiplier import Multiplier
 from tacit.control.ppo import PPO
 from tacit.errors import ArgumentError, DemonstrationError, StorageError
 from tacit.inference.simulated_result import CONSTRAINT_FILE, POLICY_FILE, SUMMARY_FILE
@@ -268,8 +269,12 @@ def test_on_a_tabular_task_the_others_learn_by_sampling(chain):
 
 def test_ca_icrl_samples_on_a_tabular_task_if_asked_to(chain):
     task, walks = chain
-    sampled = tacit.infer(task, walks, sampled=True, **VOTING)
+    price = Multiplier(kind="share", budget_per="worst")
+    sampled = tacit.infer(
+        task, walks, sampled=True, forward=dataclasses.replace(SETTINGS, multiplier=price)
+    )
     assert isinstance(sampled, tacit.SimulatedResult)
+    assert sampled.settings["settings"]["budget"] == task.budget
     exact = tacit.infer(task, walks)
     assert isinstance(exact, tacit.Result)
     with pytest.raises(ArgumentError, match="sampled=True"):

@@ -34,6 +34,18 @@ DRIVER = PPO(
     multiplier=Multiplier(start=5.0, rate=0.1),
 )
 
+# Tabular tasks: short episodes, and little to learn in each state.
+TABLE = PPO(
+    steps=200_000,
+    worlds=64,
+    rollout=40,
+    minibatch=640,
+    epochs=5,
+    learning_rate=1e-3,
+    final_learning_rate=0.05,
+    target_kl=0.02,
+)
+
 PRESETS: dict[str, PPO] = {
     "HighwayDistance": DRIVER,
     "HighwayVelocity": DRIVER,
@@ -69,4 +81,5 @@ PRESETS: dict[str, PPO] = {
 
 def preset(task: SimulatedTask) -> PPO:
     """The settings for `task`; those of `PPO()` for a task that has none of its own."""
-    return PRESETS.get(task.name, PPO())
+    tabular = "tables_sha256" in task.options
+    return PRESETS.get(task.name, TABLE if tabular else PPO())

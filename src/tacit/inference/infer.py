@@ -18,7 +18,8 @@ from tacit.environments.registry import nearest
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.inference.methods import check_method
+from tacit.inference.methods import check_method, kind_of
+from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.result import Result
 from tacit.inference.sampled_lab import as_simulated
 from tacit.inference.simulated_inference import Asked, infer_simulated
@@ -108,6 +109,8 @@ def infer(
             result.save(folder)
         return result
     if isinstance(task, TabularTask):
+        if kind_of(method, settings, settings.get("objective")) is ReachCAICRL:
+            settings = {"budget": task.budget, **settings}
         task, demonstrations = as_simulated(task, demonstrations)
     asked = Asked(method, confidence, seed, settings, forward)
     return infer_simulated(task, demonstrations, asked, folder, threads, progress, notice)

@@ -11,7 +11,7 @@
         tempted  <- where the policy's episodes dwell when it does not explore, the furthest
                     of all rounds: what it means to do, not what it tries out
         budget   <- share of episodes that may leave the allowed values of a quantity:
-                    as many as of fresh experts, 1 / (N + 1), and `budget` more,
+                    as many as of fresh experts, 1 / (N + 1), and a few more,
                     but never more than a quarter of what the promise leaves, 1 - lambda
     but after `temptation` of the steps
         policy   <- an imitation of the experts: it has shown where it is drawn
@@ -41,7 +41,7 @@ from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.method import Learned, Method, Round
 from tacit.inference.running_reach import RunningReach, followed, reach_of
 
-SHARE_OF_PROMISE = 1 / 4
+SHARE_OF_PROMISE, A_FEW = 1 / 4, 0.02
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,15 @@ class ReachCAICRL(Method):
         objective: what tells it from CA-ICRL with an encoder.
         reading: how a confidence reads a feasibility off the belief: `graded`, `hard` or `soft`;
             see `tacit.constraints.belief`.
-        budget: share of episodes that may leave what is allowed, above the experts' own.
+        budget: share of episodes that may leave what is allowed; None for a few more than of
+            fresh experts.
     """
 
     every: int = 1
     temptation: float = 0.25
     objective: Literal["reach"] = "reach"
     reading: Reading = "graded"
-    budget: float = 0.02
+    budget: float | None = None
 
     name: ClassVar[str] = "ca-icrl"
     only_feasible_rewards: ClassVar[bool] = True
@@ -69,7 +70,7 @@ class ReachCAICRL(Method):
         super().__post_init__()
         check_choice("objective", self.objective, ("reach",))
         check_choice("reading", self.reading, READINGS)
-        if not 0 <= self.budget <= 1:
+        if self.budget is not None and not 0 <= self.budget <= 1:
             raise ArgumentError(f"budget must lie in [0, 1], not {self.budget!r}")
 
     @property
@@ -113,7 +114,7 @@ class ReachCAICRL(Method):
         """The cost of every quantity of every step; and how far the episodes went by now.
 
         As all learned costs, of the observation before the step: where an episode ends is charged
-        to nobody, although it counts for how far experts and policies went.
+        to nobody.
         """
         costs = costs_of(learned.model, rollout.observations, confidence)
         worlds = learned.model.tempted.episodes
@@ -136,8 +137,9 @@ class ReachCAICRL(Method):
         return 1 / (len(given.experts) + 1)
 
     def allowance(self, expert_cost: float, confidence: float) -> float:
-        """As often as fresh experts and a little more, within what the promise leaves."""
-        return min(expert_cost + self.budget, SHARE_OF_PROMISE * (1 - confidence))
+        """The budget, within what the promise leaves."""
+        budget = expert_cost + A_FEW if self.budget is None else self.budget
+        return min(budget, SHARE_OF_PROMISE * (1 - confidence))
 
 
 @jax.jit

@@ -137,35 +137,34 @@ def followed(running: RunningReach, rollout: Rollout) -> RunningReach:
     ended = jnp.asarray(rollout.terminated | rollout.truncated)
     none = Spans.none(*running.now.lowest.shape)
 
-    def step(
-        now: RunningReach, seen: tuple[Array, Array, Array, Array]
-    ) -> tuple[RunningReach, None]:
-        observation, arrived, reward, end = seen
+    def step(now: RunningReach, seen: tuple[Array, Array, Array]) -> tuple[RunningReach, None]:
+        observation, reward, end = seen
         counts = now.now.earned < now.worth
-        # The last observation of an episode is seen nowhere else.
-        low = jnp.where(end[:, None], jnp.minimum(observation, arrived), observation)
-        high = jnp.where(end[:, None], jnp.maximum(observation, arrived), observation)
         longer = Spans(
-            lowest=jnp.minimum(now.now.lowest, low),
-            highest=jnp.maximum(now.now.highest, high),
-            below=now.now.below + (low < now.lowest),
-            above=now.now.above + (high > now.highest),
+            lowest=jnp.minimum(now.now.lowest, observation),
+            highest=jnp.maximum(now.now.highest, observation),
+            below=now.now.below + (observation < now.lowest),
+            above=now.now.above + (observation > now.highest),
             steps=now.now.steps + 1,
             earned=now.now.earned + reward,
         )
         spans = longer.where(counts, now.now)
         return now._replace(now=none.where(end, spans), last=spans.where(end, now.last)), None
 
-    seen = (rollout.observations, rollout.arrived, rollout.rewards, ended)
+    seen = (rollout.observations, rollout.rewards, ended)
     return jax.lax.scan(step, running, jax.tree.map(jnp.asarray, seen))[0]
 
 
 def reach_of(experts: ExpertSteps) -> tuple[Reach, Extremes]:
-    """How far each expert went and when, one at a time: 20,000 need no second copy in memory."""
+    """How far each expert went and when, one at a time: 20,000 need no second copy in memory.
+
+    Where an episode ends nobody acts any more: an expert who stumbles over the limit with the last
+    step has not shown that it may be crossed.
+    """
     ends = [
         (seen.min(axis=0), seen.max(axis=0), seen.argmin(axis=0), seen.argmax(axis=0))
         for seen in (
-            observations[: length + 1]
+            observations[:length]
             for observations, length in zip(experts.observations, experts.lengths, strict=True)
         )
     ]
