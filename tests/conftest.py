@@ -8,6 +8,8 @@ import tempfile
 import pytest
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Compiling is most of the time: in a hurry, then, here and in every process that tests start.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     # The workers inherit it: what one of them has compiled, the others and their children need not.
@@ -36,23 +38,15 @@ def point():
 
 
 @pytest.fixture(scope="module")
-def hasty_compiler():
-    """For modules in which compiling takes most of the time: compile in a hurry.
-
-    What is compiled so is slow, so experts are imitated in a hurry too.
-    """
-    import jax
-
+def hasty_imitation():
+    """For modules that do not look at how well experts are imitated."""
     from tacit.control import imitation
 
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(imitation, "FEWEST", 100)
         patch.setattr(imitation, "MOST", 100)
         patch.setattr(imitation, "MINIBATCH", 64)
         yield
-    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture(scope="session")

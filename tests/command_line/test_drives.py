@@ -9,7 +9,7 @@ from PIL import Image
 from tacit import Trajectories
 from tacit.command_line import drives, main
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
+pytestmark = pytest.mark.usefixtures("hasty_imitation")
 
 
 @pytest.fixture(autouse=True)

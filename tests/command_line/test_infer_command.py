@@ -20,7 +20,7 @@ LEARN = ("minibatch=16", "passes=2", "rows=32", "rounds=3", "hidden=8", "learnin
 TASK = ("--set", "horizon=12")
 
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
+pytestmark = pytest.mark.usefixtures("hasty_imitation")
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,6 @@ from tacit.constraints.inputs import Inputs, Steps
 from tacit.constraints.vote_head import DEEP_VOTES
 from tacit.errors import ArgumentError
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
 OBSERVED, DONE, WIDTH, EXPERTS, STEPS = 3, 2, 8, 6, 4
 INPUTS = Inputs.blank(OBSERVED, gymnasium.spaces.Box(-1, 1, (DONE,)))
 every_vote = pytest.mark.parametrize("votes", DEEP_VOTES)

@@ -12,8 +12,6 @@ from scipy import stats
 from tacit.constraints import density
 from tacit.constraints.density import Flow, fit_flow
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
 NUMBER = 2000
 COVARIANCE = np.array([[1.0, 0.8], [0.8, 2.0]])
 MEAN = np.array([3.0, -1.0])

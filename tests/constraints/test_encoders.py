@@ -11,8 +11,6 @@ from tacit.constraints.late_interaction import attend
 from tacit.constraints.transformer_encoder import places
 from tacit.errors import ArgumentError
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
 FEATURES, WIDTH, EXPERTS, STEPS, QUERIES = 5, 8, 4, 6, 3
 every_encoder = pytest.mark.parametrize("kind", ENCODERS)
 

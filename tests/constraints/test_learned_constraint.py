@@ -29,9 +29,6 @@ KINDS = (*BY_STEP, "over time")
 LEVELS = (0.05, 0.3, 0.5, 0.8, 0.95)
 
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
-
 def noisy(model):
     """The model with other weights, so that its answers differ from step to step."""
     arrays, rest = eqx.partition(model, eqx.is_inexact_array)

@@ -12,8 +12,6 @@ from tacit.environments.highway.replay import piece_of, stack_replay
 from tacit.environments.highway.scenarios import Window, cast_window
 from tacit.evaluation.violation import violation_rate
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
 DT = 0.04
 
 

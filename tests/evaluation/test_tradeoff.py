@@ -10,6 +10,8 @@ from tacit.control.multiplier import Multiplier
 from tacit.errors import ArgumentError
 from tacit.evaluation import tradeoff as module
 
+pytestmark = pytest.mark.usefixtures("hasty_imitation")
+
 TINY = tacit.PPO(
     steps=8 * 4 * 20,
     worlds=4,

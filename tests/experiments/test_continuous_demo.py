@@ -14,6 +14,8 @@ from tacit.experiments.continuous_demo import (
 )
 from tacit.reports.page import write_page
 
+pytestmark = pytest.mark.usefixtures("hasty_imitation")
+
 TINY = tacit.PPO(
     steps=160,
     worlds=4,

@@ -31,7 +31,7 @@ SMALL = {"worlds": 4, "rollout": 16, "minibatch": 32, "epochs": 1, "hidden": (8,
 LEARNED = ("none", "bc2l")
 
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
+pytestmark = pytest.mark.usefixtures("hasty_imitation")
 
 
 def write_experts(path, number=6, observed=4):

@@ -71,7 +71,7 @@ CASES = {
 }
 
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
+pytestmark = pytest.mark.usefixtures("hasty_imitation")
 
 
 @pytest.fixture(scope="module")

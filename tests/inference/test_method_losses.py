@@ -31,9 +31,6 @@ KEY = jax.random.key(0)
 HIDDEN = (8,)
 
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
-
 def steps(number, shift=0.0):
     seen = (shift + RANDOM.normal(size=(number, 3))).astype(np.float32)
     done = RANDOM.uniform(-1, 1, (number, 2)).astype(np.float32)

@@ -39,7 +39,7 @@ SEEN = RANDOM.normal(0, 0.01, (7, 4)).astype(np.float32)
 DONE = RANDOM.uniform(-1, 1, (7, 1)).astype(np.float32)
 
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
+pytestmark = pytest.mark.usefixtures("hasty_imitation")
 
 
 def demonstrations(number=10, steps=12, seed=0, size=4):

@@ -8,7 +8,7 @@ import tacit
 from tacit.control.expert import Expert
 from tacit.errors import TaskError
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
+pytestmark = pytest.mark.usefixtures("hasty_imitation")
 
 
 class Corridor(gymnasium.Env):

@@ -24,7 +24,7 @@ FORWARD = tacit.PPO(
     multiplier=Multiplier(kind="share", budget_per="worst", largest=10.0),
 )
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
+pytestmark = pytest.mark.usefixtures("hasty_imitation")
 
 
 @pytest.fixture(scope="module")

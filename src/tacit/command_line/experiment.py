@@ -1,15 +1,14 @@
 """`tacit experiment`: run the experiments of the lab."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
-from rich.progress import Progress, TaskID
 
 from tacit.command_line.drives import LearnDrivers
-from tacit.command_line.tables import console, progress_bar, show_table
+from tacit.command_line.rule import Rule
+from tacit.command_line.tables import console, follow, progress_bar, show_table
 from tacit.command_line.tasks import find_task, parse_setting
 from tacit.command_line.training import checked
 from tacit.control.ppo import PPO
@@ -21,11 +20,6 @@ from tacit.experiments.coverage import CoverageSettings, run_coverage
 from tacit.experiments.methods import collect_idle, run_methods
 from tacit.experiments.methods_cell import NAMES, Comparison
 from tacit.experiments.methods_table import caption, method_table
-
-
-def follow(bar: Progress, job: TaskID) -> Callable[[int, int, str], None]:
-    """What an experiment calls to move the bar."""
-    return lambda done, total, text: bar.update(job, completed=done, total=total, description=text)
 
 
 @dataclass(frozen=True)
@@ -250,6 +244,7 @@ def experiment(
         Annotated[Coverage, tyro.conf.subcommand("coverage", prefix_name=False)]
         | Annotated[Methods, tyro.conf.subcommand("methods", prefix_name=False)]
         | Annotated[Confidence, tyro.conf.subcommand("confidence", prefix_name=False)]
+        | Annotated[Rule, tyro.conf.subcommand("rule", prefix_name=False)]
         | Annotated[LearnDrivers, tyro.conf.subcommand("drivers", prefix_name=False)],
         tyro.conf.arg(name=""),
     ],
@@ -259,8 +254,8 @@ def experiment(
     Args:
         action: run.
         name: coverage: does a confidence level mean what it says? methods: which one is best?
-            confidence: does it mean that on a simulated task? drivers: what do recorded drivers
-            hold to?
+            confidence: does it mean that on a simulated task? rule: is what they learned a rule,
+            or an imitation? drivers: what do recorded drivers hold to?
     """
     del action
     name.run()

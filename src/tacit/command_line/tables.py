@@ -1,6 +1,6 @@
 """Tables and progress bars on the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from rich.console import Console
@@ -9,6 +9,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -62,3 +63,8 @@ def percent(share: float | Estimate) -> str:
             return percent(share.value)
         return f"{100 * share.value:.1f} % [{100 * share.low:.1f}, {100 * share.high:.1f}]"
     return f"{100 * share:.1f} %"
+
+
+def follow(bar: Progress, job: TaskID) -> Callable[[int, int, str], None]:
+    """What an experiment calls to move the bar."""
+    return lambda done, total, text: bar.update(job, completed=done, total=total, description=text)

@@ -8,11 +8,11 @@ area under the ROC curve), over states from many kinds of behaviour.
 
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from scipy.stats import rankdata
 
 from tacit.constraints.learned_constraint import LearnedConstraint
@@ -47,7 +47,30 @@ def recovery(
         seed: of the episodes.
         threads: for the simulator.
     """
-    doubts, labels = [], []
+    return recovered(
+        constraint, seen_steps(task, behaviours, seed=seed, threads=threads), confidence
+    )
+
+
+class SeenSteps(NamedTuple):
+    """Steps of many kinds of behaviour.
+
+    Fields:
+        observations: what was seen before each.
+        actions: what was done.
+        broken: whether the true rule was broken there.
+    """
+
+    observations: Float[np.ndarray, "m o"]
+    actions: Shaped[np.ndarray, "m ..."]
+    broken: Bool[np.ndarray, " m"]
+
+
+def seen_steps(
+    task: SimulatedTask, behaviours: Sequence[Any], *, seed: int, threads: int | None = None
+) -> SeenSteps:
+    """Of every behaviour as it is, slow and clumsy; the arguments are those of `recovery`."""
+    parts = []
     with closing(task.worlds(EPISODES, threads=threads)) as worlds:
         for turn, act in enumerate(variants(task, behaviours, seed)):
             episodes = play(worlds, act, seed=seed + EPISODES * turn)
@@ -55,9 +78,16 @@ def recovery(
             seen, done = episodes.observations[:, 1:-1], episodes.actions[:, 1:]
             present = np.arange(1, episodes.actions.shape[1]) < episodes.lengths[:, None]
             broken = np.asarray((episodes.costs[:, :-1] > 0).any(axis=-1))
-            doubts.append(doubt(constraint, seen[present], done[present], confidence))
-            labels.append(broken[present])
-    return area(np.concatenate(doubts), np.concatenate(labels))
+            parts.append((seen[present], done[present], broken[present]))
+    return SeenSteps(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def recovered(
+    constraint: LearnedConstraint, steps: SeenSteps, confidence: float | None = None
+) -> float:
+    """`recovery` on steps that were seen before."""
+    doubts = doubt(constraint, steps.observations, steps.actions, confidence)
+    return area(doubts, steps.broken)
 
 
 def variants(task: SimulatedTask, behaviours: Sequence[Any], seed: int) -> list[Act]:

@@ -8,8 +8,6 @@ from tacit.environments.highway.driving import build_highway
 from tacit.environments.registry import make
 from tacit.errors import ArgumentError, TaskError
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
 PLAIN = {"constraint": "both", "gap": 20.0, "speed": 40.0, "geometry": "centre", "split": "all"}
 PLAIN |= {"split_by": "recording", "egos": "all", "window": 12.0, "drop_infeasible": False}
 PLAIN |= {"seed": 0}

@@ -15,8 +15,6 @@ from tacit.environments.registry import make
 from tacit.environments.tabular_environment import EpisodeError
 from tacit.errors import ArgumentError
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
 OPTIONS = {"constraint": "both", "split": "all", "window": 12.0, "gap": 60.0, "speed": 36.5}
 WORLDS = 5
 

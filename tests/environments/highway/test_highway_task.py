@@ -20,8 +20,6 @@ from tacit.environments.highway.observation import FEATURES, PLACES
 from tacit.environments.highway.recording import TRUCK
 from tacit.precision import double_precision
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
 
 @eqx.filter_jit
 def begin(task, number):

@@ -11,10 +11,7 @@ from written_recordings import HIGHWAY_DATA
 from tacit.environments.highway.observation import FEATURES, REASONS
 from tacit.environments.registry import make
 
-pytestmark = [
-    pytest.mark.skipif(HIGHWAY_DATA is None, reason="shared data are not here"),
-    pytest.mark.usefixtures("hasty_compiler"),
-]
+pytestmark = pytest.mark.skipif(HIGHWAY_DATA is None, reason="shared data are not here")
 
 CLOSE = 0.02
 ROUTE = 38

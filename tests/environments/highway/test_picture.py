@@ -14,8 +14,6 @@ from tacit.environments.highway.highway_environment import start_scenario
 from tacit.environments.highway.observation import FEATURES
 from tacit.environments.highway.picture import BROKEN, EGO, GOAL, OTHERS, animation, draw
 
-pytestmark = pytest.mark.usefixtures("hasty_compiler")
-
 SHAPE = (240, 1200, 3)
 
 

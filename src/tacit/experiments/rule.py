@@ -1,0 +1,178 @@
+"""Is what was learned a rule, or an imitation? Of the finished runs of a comparison of methods.
+
+Recovery (`tacit.evaluation.recovery`), the calibration error (ECE, by the paper's recipe), and
+feasibility against one quantity in the postures of those who keep the rule and who break it. The
+episodes are of PPO without any constraint and of the first method's policy.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.control.actor import Actor
+from tacit.environments.task import SimulatedTask
+from tacit.errors import ArgumentError, StorageError, TaskError
+from tacit.evaluation.postures import postures
+from tacit.evaluation.recovery import SeenSteps, recovered, seen_steps
+from tacit.evaluation.trajectory_calibration import calibration_error
+from tacit.experiments.coverage import write_json
+from tacit.experiments.methods_cell import (
+    NONE,
+    SETTINGS,
+    Comparison,
+    cell_folder,
+    learn_nothing,
+)
+from tacit.experiments.methods_table import pipes
+from tacit.experiments.methods_workers import Progress
+from tacit.inference.methods import METHODS
+from tacit.inference.simulated_result import load_simulated
+from tacit.reports.png_file import write_png
+from tacit.reports.posture_panels import posture_panels
+from tacit.runs.atomic_write import atomic_write
+from tacit.runs.settings_file import read_settings
+
+COLUMNS = ["method", "seed", "recovery", "of three sets of episodes", "calibration error"]
+EPISODE_SEEDS = (1001, 2001, 3001)
+VALUES = 201
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run.
+
+    Fields:
+        method: its name.
+        seed: of the run.
+        recovery: area under the ROC curve, for each set of episodes.
+        calibration: the calibration error; None where there is none, see `reason`.
+        reason: why not.
+    """
+
+    method: str
+    seed: int
+    recovery: list[float]
+    calibration: float | None
+    reason: str = ""
+
+
+def run_rule(
+    out: Path | str,
+    runs: Path | str,
+    *,
+    quantity: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[Row]:
+    """Judge all finished runs in `runs` into `out`; writes rule.md, rule.json and postures.png.
+
+    Arguments:
+        out: a folder.
+        runs: the folder of a comparison (`tacit experiment run methods`), with PPO without any
+            constraint (`none`), which breaks the rule.
+        quantity: place in the observation of the number that the postures are moved along.
+        threads: for the simulator.
+        progress: is told how many runs are judged, of how many, and which is next.
+    """
+    out, runs = Path(out), Path(runs)
+    comparison = comparison_of(runs)
+    task = comparison.make_task()
+    found = finished(runs)
+    tell = progress or (lambda *_: None)
+    loaded = {cell: load_simulated(cell_folder(runs, *cell)) for cell in found}
+    free = policy_of(runs, comparison, task)
+    behaviours = [free, loaded[found[0]].policy]
+    tell(0, len(found), "episodes")
+    sets = [seen_steps(task, behaviours, seed=seed, threads=threads) for seed in EPISODE_SEEDS]
+    rows = []
+    for place, ((method, seed), result) in enumerate(loaded.items()):
+        tell(place, len(found), f"{method}, seed {seed}")
+        areas = [recovered(result.constraint, steps) for steps in sets]
+        error, reason = calibration_of(result, task, free, threads)
+        rows.append(Row(method, seed, areas, error, reason))
+    write_all(out, runs, rows)
+    first = {method: loaded[method, seed].constraint for method, seed in reversed(found)}
+    draw(out, dict(reversed(first.items())), sets[0], quantity)
+    return rows
+
+
+def comparison_of(runs: Path) -> Comparison:
+    """What the runs share."""
+    if not (runs / SETTINGS).exists():
+        raise StorageError(f"{runs} is no folder of `tacit experiment run methods`")
+    return Comparison(**read_settings(runs / SETTINGS)["settings"])
+
+
+def finished(runs: Path) -> list[tuple[str, int]]:
+    """Method and seed of all runs that are finished and learned a constraint."""
+    cells = [
+        (method, int(file.stem.rpartition("-")[2]))
+        for method in METHODS
+        for file in (runs / "cells").glob(f"{method}-*.json")
+    ]
+    if not cells:
+        raise ArgumentError(f"no method has finished in {runs}")
+    return sorted(cells, key=lambda cell: (METHODS.index(cell[0]), cell[1]))
+
+
+def policy_of(runs: Path, comparison: Comparison, task: SimulatedTask) -> Actor:
+    """The policy that knows of no cost, from the first finished run."""
+    files = (runs / "cells").glob(f"{NONE}-*.json")
+    seeds = sorted(int(file.stem.rpartition("-")[2]) for file in files)
+    if not seeds:
+        raise ArgumentError(
+            f"{runs} has no run without a constraint, which would break the rule: add one with "
+            "`--methods none`"
+        )
+    folder = cell_folder(runs, NONE, seeds[0])
+    return learn_nothing(task, comparison, NONE, seeds[0], folder, None, None).policy
+
+
+def calibration_of(
+    result: Any, task: SimulatedTask, free: Actor, threads: int | None
+) -> tuple[float | None, str]:
+    """The calibration error, or why there is none."""
+    try:
+        return calibration_error(result, task, behaviours=[free], threads=threads), ""
+    except TaskError as error:
+        return None, str(error)
+
+
+def rule_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows for people."""
+    return COLUMNS, [
+        [
+            row.method,
+            str(row.seed),
+            f"{np.mean(row.recovery):.3f}",
+            " ".join(f"{area:.3f}" for area in row.recovery),
+            "none" if row.calibration is None else f"{row.calibration:.3f}",
+        ]
+        for row in rows
+    ]
+
+
+def write_all(out: Path, runs: Path, rows: Sequence[Row]) -> None:
+    """The numbers for programs, and a table for people."""
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(out / "rule.json", {"runs": str(runs), "rows": [asdict(row) for row in rows]})
+    with atomic_write(out / "rule.md") as part:
+        part.write_text(f"{pipes(*rule_table(rows))}\n", encoding="utf-8")
+
+
+def draw(out: Path, constraints: dict[str, Any], steps: SeenSteps, quantity: int) -> None:
+    """The figure of postures, over the values that were seen."""
+    seen = steps.observations[:, quantity]
+    low, high = np.quantile(seen, (0.01, 0.99))
+    values = np.linspace(low, high, VALUES)
+    panels = {
+        name: postures(constraint, steps, quantity, values)
+        for name, constraint in constraints.items()
+    }
+    figure = posture_panels(
+        values, panels, quantity=f"observation {quantity}", broken=seen[steps.broken]
+    )
+    write_png(out / "postures.png", figure)

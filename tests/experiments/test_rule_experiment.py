@@ -1,0 +1,66 @@
+"""A rule or an imitation: judged from the finished runs of a comparison."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.command_line import main
+from tacit.errors import ArgumentError, StorageError, TaskError
+from tacit.experiments import rule
+from tacit.experiments.methods import run_methods
+from tacit.experiments.methods_cell import Comparison
+from tacit.experiments.rule import run_rule
+
+pytestmark = pytest.mark.usefixtures("hasty_imitation")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A comparison on a short point task whose rule random walks break."""
+    folder = tmp_path_factory.mktemp("runs")
+    options = {"horizon": 20, "limit": -0.3}
+    task = tacit.make("BlockedPoint", **options)
+    expert = tacit.Expert(task, lambda seen: np.stack([0.5 - seen[:, 0], -seen[:, 1]], 1))
+    tacit.collect(expert, 6, seed=1).save(folder / "experts.hdf5")
+    comparison = Comparison(
+        task="BlockedPoint",
+        options=options,
+        experts=str(folder / "experts.hdf5"),
+        number=5,
+        steps=1600,
+        train={"worlds": 8, "rollout": 20, "minibatch": 80, "epochs": 1, "hidden": (8,)},
+    )
+    run_methods(folder / "all", comparison, methods=("none", "ca-icrl", "bc2l"), seeds=(1,))
+    return folder / "all"
+
+
+def test_every_finished_run_is_judged_and_drawn(runs, tmp_path, capsys, monkeypatch):
+    def calibration_error(result, task, **settings):
+        if result.settings["method"] == "bc2l":
+            raise TaskError("too few of a kind")
+        return 0.25
+
+    monkeypatch.setattr(rule, "calibration_error", calibration_error)
+    main(["experiment", "run", "rule", "--out", str(tmp_path), "--runs", str(runs)])
+    assert "bc2l" in capsys.readouterr().out
+    rows = json.loads((tmp_path / "rule.json").read_text())["rows"]
+    assert [(row["method"], row["seed"]) for row in rows] == [("ca-icrl", 1), ("bc2l", 1)]
+    for row in rows:
+        assert len(row["recovery"]) == 3
+        assert all(0 <= area <= 1 for area in row["recovery"])
+    assert [row["calibration"] for row in rows] == [0.25, None]
+    assert rows[1]["reason"] == "too few of a kind"
+    assert (tmp_path / "postures.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "rule.md").read_text().count("\n") == 4
+
+
+def test_what_is_missing_is_named(runs, tmp_path):
+    with pytest.raises(StorageError, match="experiment run methods"):
+        run_rule(tmp_path / "out", tmp_path)
+    alone = tmp_path / "alone"
+    (alone / "cells").mkdir(parents=True)
+    (alone / "settings.json").write_bytes((runs / "settings.json").read_bytes())
+    with pytest.raises(ArgumentError, match="no method has finished"):
+        run_rule(tmp_path / "out", alone)
