@@ -28,8 +28,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     # Millimetres decide, and there are few updates: a slower constraint stays blind.
     "BiasedPendulum": {"every": 2, "passes": 40, "learning_rate": 3e-3},
 }
-# Where a policy that learns from nothing is beyond the limit before any constraint knows of it.
-IMITATING: dict[str, dict[str, Any]] = {"BiasedPendulum": {"temptation": 0.25}}
 
 
 def check_method(name: str) -> None:
@@ -67,7 +65,7 @@ def make_method(name: str, task: SimulatedTask, settings: dict[str, Any]) -> Met
                 f"{nearest(str(setting).lower(), fields)}"
             )
     base = {} if kind in (GACL, ReachCAICRL) else PRESETS.get(task.name, {})
-    return kind(**{**base, **IMITATING.get(task.name, {}), **settings})
+    return kind(**{**base, **settings})
 
 
 def forward_preset(kind: type[Method], task: SimulatedTask) -> PPO:
