@@ -80,7 +80,7 @@ def failure(capsys, *arguments):
         (("evaluate", "damaged"), "damaged/result.safetensors: damaged"),
         (("data", "show", "missing.csv"), "missing.csv"),
         (("data", "show", "empty"), "empty"),
-        (("data", "convert", "good.hdf5"), "convert needs --out"),
+        (("data", "convert", "good.hdf5", "--out", "x.xyz"), "the ending must be"),
         (("data", "convert", "good.hdf5", "--out", "taken/new.hdf5"), "taken/new.hdf5"),
         (("experiment", "run", "coverage", "--out", "x", "--datasets", "1"), "at least 2"),
     ],

@@ -5,12 +5,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import tacit
-from tacit.command_line import COMMANDS, main
+from tacit.command_line import COMMANDS, main, unless_interrupted
 from tacit.experiments.coverage import COLUMNS, CoverageSettings
 
 CHAIN = ("--set", "length=11", "limit=-2", "horizon=10", "reward_scale=10")
@@ -82,6 +83,36 @@ def test_infer_passes_its_settings_on_and_needs_no_folder(experts, capsys, tmp_p
     assert "confidence 0.8" in text
     assert "saved in" not in text
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_another_result_is_refused_and_left_alone(run, experts, capsys):
+    before = (run / "result.safetensors").read_bytes()
+    asked = ["infer", "Chain", "--experts", str(experts), "--out", str(run), *CHAIN]
+    for other in (["--confidence", "0.5", "--seed", "5"], ["--confidence", "0.7", "--seed", "6"]):
+        with pytest.raises(SystemExit) as stopped:
+            main([*asked, *other])
+        assert stopped.value.code == 2
+        assert "holds a run with other settings" in capsys.readouterr().err
+    main([*asked, "--confidence", "0.7", "--seed", "5"])
+    assert (run / "result.safetensors").read_bytes() == before
+
+
+def test_evaluate_takes_no_options_of_a_task_that_is_not_named(run, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["evaluate", str(run), "--set", "limit=-1"])
+    assert stopped.value.code == 2
+    assert "leave --task and --set away" in capsys.readouterr().err
+
+
+def test_an_interrupt_that_is_lost_is_sent_once_more(monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "__unraisablehook__", told.append)
+    other = SimpleNamespace(exc_value=ValueError("another"))
+    unless_interrupted(other)
+    assert told == [other]
+    with pytest.raises(KeyboardInterrupt):
+        unless_interrupted(SimpleNamespace(exc_value=KeyboardInterrupt()))
+    assert told == [other]
 
 
 def test_evaluate_prints_the_exact_numbers(run, capsys):

@@ -112,10 +112,13 @@ def test_what_cannot_work_is_said_in_one_line(tmp_path, capsys, arguments, words
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(tmp_path, capsys):
     (tmp_path / "folder.hdf5").mkdir()
     (tmp_path / "file").write_text("")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "result.safetensors").write_text("")
     for name, words in (
         ("folder.hdf5", "is a folder"),
         ("file/a.hdf5", "cannot be written"),
         ("a.txt", "the ending must be"),
+        ("run", "not a data set"),
     ):
         with pytest.raises(SystemExit):
             main(["expert", "BlockedSwimmer", "--out", str(tmp_path / name), *TASK])

@@ -68,6 +68,22 @@ def test_the_command_saves_what_the_library_infers(run, experts):
     assert [line["steps"] for line in lines] == [64, 128, 192, 256]
 
 
+def test_the_demonstrations_that_were_learned_from_are_not_held_out(run, experts, capsys):
+    _, folder = run
+    with pytest.raises(SystemExit) as stopped:
+        main(["calibrate", str(folder), "--experts", str(experts)])
+    assert stopped.value.code == 2
+    assert "not held out" in capsys.readouterr().err
+
+
+def test_options_of_another_task_need_its_name(run, capsys):
+    _, folder = run
+    with pytest.raises(SystemExit) as stopped:
+        main(["evaluate", str(folder), "--set", "noise_std=0.5"])
+    assert stopped.value.code == 2
+    assert "with --task" in capsys.readouterr().err
+
+
 def test_the_same_command_again_says_so_and_shows_the_result(run, capsys, monkeypatch):
     monkeypatch.setattr(console, "width", 300)
     command, folder = run

@@ -177,6 +177,11 @@ def test_a_missing_file_is_named(tmp_path):
     refuses(tmp_path / "nowhere", "no such file")
 
 
+def test_a_run_that_is_not_finished_is_told_from_one_that_is_not_there(tmp_path):
+    (tmp_path / "settings.json").write_text("{}")
+    refuses(tmp_path, "not finished")
+
+
 def test_a_truncated_file_is_named_wherever_it_ends(result, tmp_path):
     path = result.save(tmp_path)
     whole = path.read_bytes()

@@ -1,5 +1,6 @@
 """The `tacit` command."""
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -31,8 +32,17 @@ COMMANDS = {
 }
 
 
+def unless_interrupted(told: "sys.UnraisableHookArgs") -> None:
+    """An interrupt that comes while Python cleans up is lost there: send it once more."""
+    if isinstance(told.exc_value, KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    else:
+        sys.__unraisablehook__(told)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; an error of ours becomes one line and exit code 2."""
+    sys.unraisablehook = unless_interrupted
     try:
         tyro.extras.subcommand_cli_from_dict(
             COMMANDS,
@@ -46,5 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         sys.exit(2)
     except KeyboardInterrupt:
-        Console(stderr=True, emoji=False).print("stopped; run the same command again to go on")
+        Console(stderr=True, emoji=False).print(
+            "stopped; what is kept in a folder goes on if you run the same command again"
+        )
         sys.exit(130)

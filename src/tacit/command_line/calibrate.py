@@ -7,9 +7,12 @@ import tyro
 from tacit.command_line.demonstration_file import read
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.constraints.learned_constraint import LearnedConstraint
+from tacit.demonstrations.trajectories import Trajectories
 from tacit.errors import ArgumentError
 from tacit.evaluation.conformal import calibrate as calibrated
+from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.result import load
+from tacit.inference.simulated_inference import fingerprint
 from tacit.inference.simulated_result import SimulatedResult
 
 
@@ -27,8 +30,11 @@ def calibrate(
         rate: share of fresh expert episodes that are to satisfy it.
         out: where to write the adjusted constraint.
     """
-    constraint = LearnedConstraint.load(folder) if folder.is_file() else constraint_in(folder)
     demonstrations = read(experts)
+    if folder.is_file():
+        constraint = LearnedConstraint.load(folder)
+    else:
+        constraint = constraint_in(folder, demonstrations)
     found = calibrated(constraint, demonstrations, rate=rate)
     facts = {
         "held-out demonstrations": str(len(demonstrations)),
@@ -50,9 +56,16 @@ def calibrate(
         console.print(f"written: {written}", markup=False, soft_wrap=True)
 
 
-def constraint_in(folder: Path) -> LearnedConstraint:
-    """The constraint of a run."""
+def constraint_in(folder: Path, held_out: Trajectories) -> LearnedConstraint:
+    """The constraint of a run that learned from others than these."""
     result = load(folder)
     if not isinstance(result, SimulatedResult):
         raise ArgumentError(f"{folder}: a constraint in a table is exact; nothing to calibrate")
+    if result.task is not None:
+        seen = fingerprint(ExpertSteps.of(result.task, held_out))
+        if seen == result.settings["demonstrations_sha256"]:
+            raise ArgumentError(
+                f"{folder} was learned from these demonstrations: they are not held out, and "
+                "satisfy it by construction; give others"
+            )
     return result.constraint

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from tacit.command_line.demonstration_file import read, write
+from tacit.command_line.demonstration_file import check_destination, read, write
 from tacit.command_line.drives import ImportHighway, show_scenario
 from tacit.command_line.highway import SynthesizeHighway
 from tacit.command_line.tables import console, percent, show_facts
@@ -69,13 +69,12 @@ class Convert:
     """
 
     file: tyro.conf.Positional[Path]
-    out: Path | None = None
+    out: Path
 
     def run(self) -> None:
         """Read and write."""
+        check_destination(self.out)
         demonstrations = read(self.file)
-        if self.out is None:
-            raise ArgumentError("convert needs --out, the file to write")
         write(demonstrations, self.out)
         console.print(f"written: {self.out}", markup=False)
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from tacit.demonstrations.dataset_file import refuse_foreign_folder
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.errors import ArgumentError, StorageError
 
@@ -26,6 +27,8 @@ def check_destination(out: Path) -> None:
         )
     if out.suffix in known and out.is_dir():
         raise StorageError(f"{out}: is a folder; choose another name")
+    if out.suffix not in known:
+        refuse_foreign_folder(out, out / "data")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

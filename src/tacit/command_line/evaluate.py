@@ -40,16 +40,19 @@ def evaluate(
         threads: for the simulator, by default as many as there are cores.
         calibration: also measure the calibration error, on 250 feasible and 250 infeasible
             trajectories.
-        task: the task to judge it on; needed where it is not one of the robots, as its task cannot
-            be saved then.
-        settings: options of that task, as in --set layout=rooms.
+        task: another task to judge it on, such as the same with other noise; needed for an
+            environment of your own, which cannot be saved. Exact results have no other.
+        settings: options of that task, as in --set noise_std=0.1.
     """
     with importable(Path.cwd()):
         result = load(folder)
-    if task is not None:
-        if isinstance(result, Result):
-            raise ArgumentError("this result knows its task: leave --task away")
+    if isinstance(result, Result):
+        if task is not None or settings:
+            raise ArgumentError("this result is exact on its own task: leave --task and --set away")
+    elif task is not None:
         result = replace(result, task=simulated_task(result, find_task(task, settings)))
+    elif settings:
+        raise ArgumentError("--set is about another task: give its name too, with --task")
     show(result, str(folder), episodes, seed, threads, calibration)
 
 

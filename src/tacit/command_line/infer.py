@@ -54,9 +54,10 @@ def infer(
         number: use so many of them, drawn at random by the seed; by default all.
         method: ca-icrl, icrl, vicrl, bc2l, gacl or icl.
         confidence: how sure the constraint must be at least as tight as the truth (ca-icrl).
-        objective: how the belief is learned (ca-icrl).
-        votes: how an expert speaks for or against a step (ca-icrl): visits or visits-fallible with
-            counts, independent or abstain with evidence and quantile.
+        objective: how the belief is learned (ca-icrl); by default counts on tables and reach
+            elsewhere, which is not for tables unless --sampled.
+        votes: how an expert speaks for or against a step (ca-icrl, but not by reach): visits or
+            visits-fallible with counts, independent or abstain with evidence and quantile.
         reading: how the confidence reads a constraint off the belief (ca-icrl).
         seed: of everything random.
         out: folder to keep the result in, and the run: the same command continues it there.

@@ -16,13 +16,14 @@ from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import nearest
 from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular_compiled import fingerprint as tables_sha256
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.inference.methods import check_method, kind_of
 from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.result import Result
 from tacit.inference.sampled_lab import as_simulated
-from tacit.inference.simulated_inference import Asked, infer_simulated
+from tacit.inference.simulated_inference import Asked, fingerprint, infer_simulated
 from tacit.inference.simulated_result import SimulatedResult
 from tacit.inference.tabular_ca_icrl import (
     Objective,
@@ -36,6 +37,8 @@ from tacit.inference.tabular_ca_icrl import (
 from tacit.precision import in_double_precision
 from tacit.runs import versions
 from tacit.runs.continued import Told
+from tacit.runs.run_folder import SETTINGS
+from tacit.runs.settings_file import keep_settings
 
 
 @overload
@@ -94,7 +97,8 @@ def infer(
         seed: of everything random.
         sampled: whether CA-ICRL is to sample on a tabular task too.
         forward: settings of PPO; None for those of the task.
-        folder: where to keep the run; the same call again continues it, bit for bit.
+        folder: where to keep the run; the same call again continues it, bit for bit. One that
+            holds another run is refused.
         threads: for the simulator, None for all cores.
         progress: is told the numbers of every update.
         notice: is told sentences about what was found in the folder.
@@ -104,6 +108,9 @@ def infer(
     check_request(task, method, seed)
     if isinstance(task, TabularTask) and method == "ca-icrl" and not sampled:
         check_exact(task, forward=forward, threads=threads)
+        if folder is not None:
+            asked = {"method": method, "confidence": float(confidence), "seed": seed, **settings}
+            claim_folder(Path(folder), task, demonstrations, asked)
         result = infer_tabular(task, demonstrations, confidence, seed, **tabular(settings))
         if folder is not None:
             result.save(folder)
@@ -114,6 +121,21 @@ def infer(
         task, demonstrations = as_simulated(task, demonstrations)
     asked = Asked(method, confidence, seed, settings, forward)
     return infer_simulated(task, demonstrations, asked, folder, threads, progress, notice)
+
+
+def claim_folder(
+    folder: Path, task: TabularTask, demonstrations: Trajectories, asked: dict[str, Any]
+) -> None:
+    """The folder must be new, or hold the result of the same request."""
+    check_trajectories(demonstrations)
+    described = {
+        "task": task.name,
+        "tables_sha256": tables_sha256(task),
+        "demonstrations": len(demonstrations),
+        "demonstrations_sha256": fingerprint(demonstrations),
+        **asked,
+    }
+    keep_settings(folder / SETTINGS, described, "exact inference")
 
 
 def check_request(task: object, method: str, seed: int) -> None:
@@ -203,10 +225,15 @@ def plan_under(task: TabularTask, constraint: TabularConstraint, mean_visits: np
     )
 
 
-def check_demonstrations(demonstrations: Trajectories, votes: Votes) -> None:
-    """They must be demonstrations; a warning if they show violations that would count as proof."""
+def check_trajectories(demonstrations: object) -> None:
+    """They must be demonstrations."""
     if not isinstance(demonstrations, Trajectories):
         raise ArgumentError(f"demonstrations must be Trajectories, not {type(demonstrations)}")
+
+
+def check_demonstrations(demonstrations: Trajectories, votes: Votes) -> None:
+    """A warning if they show violations that would count as proof."""
+    check_trajectories(demonstrations)
     if votes == "visits" and demonstrations.costs is not None and demonstrations.violated.any():
         warnings.warn(
             f"{demonstrations.violated.sum()} demonstrations have steps with a cost, which votes "

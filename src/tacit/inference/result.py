@@ -12,6 +12,7 @@ from tacit.errors import StorageError, TaskError
 from tacit.inference.simulated_result import KIND as SIMULATED
 from tacit.inference.simulated_result import load_simulated
 from tacit.runs.array_file import read_arrays, write_arrays
+from tacit.runs.run_folder import SETTINGS
 
 FILE = "result.safetensors"
 TASK_ARRAYS = ("transitions", "rewards", "costs", "initial", "positions")
@@ -71,6 +72,11 @@ def load(folder: str | Path) -> Any:
     Gives a `Result`, or a `SimulatedResult` where the task was simulated.
     """
     path = Path(folder) / FILE
+    if not path.exists() and (Path(folder) / SETTINGS).exists():
+        raise StorageError(
+            f"{path}: there is no such file: the run is not finished; give the command that began "
+            "it again"
+        )
     arrays, header = read_arrays(path)
     if header.get("kind") == SIMULATED:
         return load_simulated(Path(folder))

@@ -129,7 +129,7 @@ def summed_up(
     )
 
 
-def fingerprint(experts: ExpertSteps) -> str:
+def fingerprint(experts: ExpertSteps | Trajectories) -> str:
     """A sha256 of the demonstrations, so that a run is not continued with others."""
     digest = hashlib.sha256(np.ascontiguousarray(experts.lengths).tobytes())
     for array in (experts.observations, experts.actions):
