@@ -54,6 +54,13 @@ def test_every_finished_run_is_judged_and_drawn(runs, tmp_path, capsys, monkeypa
     assert rows[1]["reason"] == "too few of a kind"
     assert (tmp_path / "postures.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "rule.md").read_text().count("\n") == 4
+    # What was judged is not judged again, unless it is another run.
+    monkeypatch.setattr(rule, "calibration_error", lambda *given, **settings: 0.5)
+    again = run_rule(tmp_path, runs)
+    assert [row.calibration for row in again] == [0.25, None]
+    kept = tmp_path / "rows" / "bc2l-1.json"
+    kept.write_text(kept.read_text().replace('"sha256": "', '"sha256": "0'))
+    assert [row.calibration for row in run_rule(tmp_path, runs)] == [0.25, 0.5]
 
 
 def test_what_is_missing_is_named(runs, tmp_path):

@@ -5,6 +5,7 @@ feasibility against one quantity in the postures of those who keep the rule and 
 episodes are of PPO without any constraint and of the first method's policy.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,11 +19,12 @@ from tacit.errors import ArgumentError, StorageError, TaskError
 from tacit.evaluation.postures import postures
 from tacit.evaluation.recovery import SeenSteps, recovered, seen_steps
 from tacit.evaluation.trajectory_calibration import calibration_error
-from tacit.experiments.coverage import write_json
+from tacit.experiments.coverage import read_json, write_json
 from tacit.experiments.methods_cell import (
     NONE,
     SETTINGS,
     Comparison,
+    cell_file,
     cell_folder,
     learn_nothing,
 )
@@ -67,7 +69,9 @@ def run_rule(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> list[Row]:
-    """Judge all finished runs in `runs` into `out`; writes rule.md, rule.json and postures.png.
+    """Judge all finished runs in `runs` into `out`, or go on where it was stopped.
+
+    Writes rule.md, rule.json and postures.png.
 
     Arguments:
         out: a folder.
@@ -90,9 +94,12 @@ def run_rule(
     rows = []
     for place, ((method, seed), result) in enumerate(loaded.items()):
         tell(place, len(found), f"{method}, seed {seed}")
-        areas = [recovered(result.constraint, steps) for steps in sets]
-        error, reason = calibration_of(result, task, free, threads)
-        rows.append(Row(method, seed, areas, error, reason))
+        row = kept_row(out, runs, method, seed)
+        if row is None:
+            areas = [recovered(result.constraint, steps) for steps in sets]
+            row = Row(method, seed, areas, *calibration_of(result, task, free, threads))
+            keep_row(out, runs, row)
+        rows.append(row)
     write_all(out, runs, rows)
     first = {method: loaded[method, seed].constraint for method, seed in reversed(found)}
     draw(out, dict(reversed(first.items())), sets[0], quantity)
@@ -116,6 +123,31 @@ def finished(runs: Path) -> list[tuple[str, int]]:
     if not cells:
         raise ArgumentError(f"no method has finished in {runs}")
     return sorted(cells, key=lambda cell: (METHODS.index(cell[0]), cell[1]))
+
+
+def row_file(out: Path, method: str, seed: int) -> Path:
+    """Where a row is kept."""
+    return out / "rows" / f"{method}-{seed}.json"
+
+
+def checksum(runs: Path, method: str, seed: int) -> str:
+    """Of the record of a run: another run of the same name is judged anew."""
+    return hashlib.sha256(cell_file(runs, method, seed).read_bytes()).hexdigest()
+
+
+def keep_row(out: Path, runs: Path, row: Row) -> None:
+    """Write a row down, so that it is not lost when the rest is interrupted."""
+    content = {**asdict(row), "sha256": checksum(runs, row.method, row.seed)}
+    write_json(row_file(out, row.method, row.seed), content)
+
+
+def kept_row(out: Path, runs: Path, method: str, seed: int) -> Row | None:
+    """The row of this run from an earlier attempt, if there is one."""
+    file = row_file(out, method, seed)
+    if not file.exists():
+        return None
+    content = read_json(file)
+    return Row(**content) if content.pop("sha256") == checksum(runs, method, seed) else None
 
 
 def policy_of(runs: Path, comparison: Comparison, task: SimulatedTask) -> Actor:
