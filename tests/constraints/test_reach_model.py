@@ -163,6 +163,13 @@ def test_a_network_has_no_rules():
 
 def test_of_two_rules_the_one_that_policies_would_go_far_beyond_comes_first():
     experts = reach([[-1.0, -0.9], [-1.0, -0.9]], [[1.0, 1.0], [1.0, 1.0]])
-    wanted = reach([[-1.1, -1.1], [-9.0, -0.5]], [[1.0, 1.0], [1.0, 1.0]])
+    wanted = reach([[-1.01, -1.01], [-9.0, -0.5]], [[1.0, 1.0], [1.0, 1.0]])
     rules = constraint(model(experts, wanted)).rules(0.7)
     assert [(rule.quantity, rule.against) for rule in rules] == [(1, 1), (0, 2)]
+
+
+def test_of_two_rules_the_one_where_all_experts_turned_back_at_one_place_comes_first():
+    experts = reach([[-1.0, 3.0], [-1.0, -0.9]], [[4.0, 4.0], [1.0, 1.0]])
+    wanted = reach([[-2.0, -2.0], [-2.0, -2.0]], [[4.0, 4.0], [1.0, 1.0]])
+    rules = constraint(model(experts, wanted)).rules(0.7)
+    assert [(rule.quantity, rule.against) for rule in rules] == [(1, 2), (0, 2)]

@@ -190,12 +190,11 @@ class ReachModel(eqx.Module):
     def rules(self, confidence: float) -> list[Rule]:
         """The sides that at least one expert speaks against, the strongest evidence first.
 
-        Strong is what many speak against, and where policies would go far beyond the experts: a
-        policy that hardly goes further than they did may have another habit only.
+        Strong is what many speak against, and where policies would go far beyond the experts,
+        compared with how much these differ in where they turned back: those who keep a limit
+        turn back at one place, those who have habits do not.
         """
         number, found_rules = self.experts.episodes, []
-        lowest, highest = map(np.asarray, self.furthest)
-        width = np.maximum(highest - lowest, np.finfo(np.float32).tiny)
         sides: tuple[tuple[Literal["below", "above"], Any, Any], ...] = (
             ("below", self.experts.lowest, self.tempted.lowest),
             # Turned round, the highest are the lowest.
@@ -212,7 +211,8 @@ class ReachModel(eqx.Module):
                     continue
                 limit, experts = found
                 value = limit if side == "below" else -limit
-                far = float(ends[0] - beyond.mean()) / float(width[quantity])
+                spread = max(float(np.std(ends)), float(np.finfo(np.float32).tiny))
+                far = float(ends[0] - beyond.mean()) / spread
                 rule = Rule(quantity, side, value, experts, against)
                 found_rules.append((against * far / (1 + far), rule))
         return [rule for _, rule in sorted(found_rules, key=lambda pair: -pair[0])]

@@ -201,7 +201,7 @@ def draw(out: Path, constraints: dict[str, Any], steps: SeenSteps, quantity: int
     low, high = np.quantile(seen, (0.01, 0.99))
     values = np.linspace(low, high, VALUES)
     panels = {
-        name: postures(constraint, steps, quantity, values)
+        name.upper(): postures(constraint, steps, quantity, values)
         for name, constraint in constraints.items()
     }
     figure = posture_panels(
