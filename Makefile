@@ -12,7 +12,7 @@ demo: .venv/core ## learn a rule on a small grid and write demo/report.html (und
 	$(BIN)/tacit demo --out demo
 
 test: lint ## the checks that gate every change
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: .venv/dev ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow --timeout 3600

@@ -121,7 +121,11 @@ def test_every_method_is_among_the_cases():
     assert {name for name, _ in CASES.values()} == set(METHODS)
 
 
-@pytest.fixture(scope="module", params=CASES)
+# The same model and the same memory as `counts`, with another loss.
+LONG = {case: pytest.param(case, marks=pytest.mark.slow) for case in ("evidence", "quantile")}
+
+
+@pytest.fixture(scope="module", params=[LONG.get(case, case) for case in CASES])
 def straight(request, experts, tmp_path_factory):
     """Six iterations without a pause, what was told, and a file with the state after three."""
     run = inference(experts, request.param)
