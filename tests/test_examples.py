@@ -9,7 +9,16 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+LONG = ("learn_on_a_robot", "your_own_simulator")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in LONG else [])
+        for path in EXAMPLES
+    ],
+)
 def test_the_example_runs_and_says_something(path, tmp_path):
     done = subprocess.run(
         [sys.executable, str(path)],

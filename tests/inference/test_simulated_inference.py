@@ -368,6 +368,8 @@ def without_seconds(folder):
     return [{name: line[name] for name in line if name != "seconds"} for line in metrics]
 
 
+# In the quick suite test_loop.py goes on from a file bit for bit, with every method.
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_a_run_that_was_killed_ends_bit_for_bit_as_an_undisturbed_one(begin, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
