@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.command_line import COMMANDS, main, unless_interrupted
+from tacit.command_line import COMMANDS, main, no_interrupt_lost
 from tacit.experiments.coverage import COLUMNS, CoverageSettings
 
 CHAIN = ("--set", "length=11", "limit=-2", "horizon=10", "reward_scale=10")
@@ -97,6 +97,14 @@ def test_a_folder_with_another_result_is_refused_and_left_alone(run, experts, ca
     assert (run / "result.safetensors").read_bytes() == before
 
 
+def test_a_request_that_makes_no_sense_claims_no_folder(experts, tmp_path):
+    asked = ["infer", "Chain", "--experts", str(experts), "--out", str(tmp_path / "run"), *CHAIN]
+    with pytest.raises(SystemExit):
+        main([*asked, "--confidence", "1.5"])
+    main([*asked, "--confidence", "0.5"])
+    assert tacit.load(tmp_path / "run").constraint.confidence == 0.5
+
+
 def test_evaluate_takes_no_options_of_a_task_that_is_not_named(run, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["evaluate", str(run), "--set", "limit=-1"])
@@ -106,13 +114,16 @@ def test_evaluate_takes_no_options_of_a_task_that_is_not_named(run, capsys):
 
 def test_an_interrupt_that_is_lost_is_sent_once_more(monkeypatch):
     told = []
-    monkeypatch.setattr(sys, "__unraisablehook__", told.append)
+    before = told.append
+    monkeypatch.setattr(sys, "unraisablehook", before)
     other = SimpleNamespace(exc_value=ValueError("another"))
-    unless_interrupted(other)
+    with no_interrupt_lost():
+        sys.unraisablehook(other)
+        assert told == [other]
+        with pytest.raises(KeyboardInterrupt):
+            sys.unraisablehook(SimpleNamespace(exc_value=KeyboardInterrupt()))
     assert told == [other]
-    with pytest.raises(KeyboardInterrupt):
-        unless_interrupted(SimpleNamespace(exc_value=KeyboardInterrupt()))
-    assert told == [other]
+    assert sys.unraisablehook is before
 
 
 def test_evaluate_prints_the_exact_numbers(run, capsys):

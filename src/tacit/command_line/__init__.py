@@ -2,7 +2,8 @@
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import tyro
 from rich.console import Console
@@ -32,24 +33,34 @@ COMMANDS = {
 }
 
 
-def unless_interrupted(told: "sys.UnraisableHookArgs") -> None:
+@contextmanager
+def no_interrupt_lost() -> Iterator[None]:
     """An interrupt that comes while Python cleans up is lost there: send it once more."""
-    if isinstance(told.exc_value, KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-    else:
-        sys.__unraisablehook__(told)
+    before = sys.unraisablehook
+
+    def told(error: "sys.UnraisableHookArgs") -> None:
+        if isinstance(error.exc_value, KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        else:
+            before(error)
+
+    sys.unraisablehook = told
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; an error of ours becomes one line and exit code 2."""
-    sys.unraisablehook = unless_interrupted
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            COMMANDS,
-            prog="tacit",
-            description="Learn the unwritten rules experts follow, at a confidence you choose.",
-            args=arguments,
-        )
+        with no_interrupt_lost():
+            tyro.extras.subcommand_cli_from_dict(
+                COMMANDS,
+                prog="tacit",
+                description="Learn the unwritten rules experts follow, at a confidence you choose.",
+                args=arguments,
+            )
     except TacitError as error:
         Console(stderr=True, emoji=False).print(
             f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True

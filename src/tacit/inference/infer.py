@@ -108,11 +108,11 @@ def infer(
     check_request(task, method, seed)
     if isinstance(task, TabularTask) and method == "ca-icrl" and not sampled:
         check_exact(task, forward=forward, threads=threads)
-        if folder is not None:
-            asked = {"method": method, "confidence": float(confidence), "seed": seed, **settings}
-            claim_folder(Path(folder), task, demonstrations, asked)
         result = infer_tabular(task, demonstrations, confidence, seed, **tabular(settings))
         if folder is not None:
+            # Now, so that a request that makes no sense claims nothing.
+            asked = {"method": method, "confidence": float(confidence), "seed": seed, **settings}
+            claim_folder(Path(folder), task, demonstrations, asked)
             result.save(folder)
         return result
     if isinstance(task, TabularTask):
@@ -127,7 +127,6 @@ def claim_folder(
     folder: Path, task: TabularTask, demonstrations: Trajectories, asked: dict[str, Any]
 ) -> None:
     """The folder must be new, or hold the result of the same request."""
-    check_trajectories(demonstrations)
     described = {
         "task": task.name,
         "tables_sha256": tables_sha256(task),
@@ -225,15 +224,10 @@ def plan_under(task: TabularTask, constraint: TabularConstraint, mean_visits: np
     )
 
 
-def check_trajectories(demonstrations: object) -> None:
-    """They must be demonstrations."""
+def check_demonstrations(demonstrations: Trajectories, votes: Votes) -> None:
+    """They must be demonstrations; a warning if they show violations that would count as proof."""
     if not isinstance(demonstrations, Trajectories):
         raise ArgumentError(f"demonstrations must be Trajectories, not {type(demonstrations)}")
-
-
-def check_demonstrations(demonstrations: Trajectories, votes: Votes) -> None:
-    """A warning if they show violations that would count as proof."""
-    check_trajectories(demonstrations)
     if votes == "visits" and demonstrations.costs is not None and demonstrations.violated.any():
         warnings.warn(
             f"{demonstrations.violated.sum()} demonstrations have steps with a cost, which votes "

@@ -40,7 +40,7 @@ def posture_panels(
         values: of the quantity.
         panels: name of a method -> its curves.
         quantity: its name.
-        broken: values of the quantity at which the true rule was broken, marked below the axis.
+        broken: values of the quantity at which the true rule was broken; their range is tinted.
     """
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
