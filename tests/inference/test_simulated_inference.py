@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.control.multiplier import Multiplier
 from tacit.control.ppo import PPO
 from tacit.errors import ArgumentError, DemonstrationError, StorageError
 from tacit.inference.simulated_result import CONSTRAINT_FILE, POLICY_FILE, SUMMARY_FILE
@@ -267,18 +266,17 @@ def test_on_a_tabular_task_the_others_learn_by_sampling(chain):
     assert len(result.training) > 0
 
 
-def test_ca_icrl_samples_on_a_tabular_task_if_asked_to(chain):
+def test_ca_icrl_on_a_tabular_task_takes_settings_of_ppo_only_if_it_is_to_sample(chain):
     task, walks = chain
-    price = Multiplier(kind="share", budget_per="worst")
-    sampled = tacit.infer(
-        task, walks, sampled=True, forward=dataclasses.replace(SETTINGS, multiplier=price)
-    )
-    assert isinstance(sampled, tacit.SimulatedResult)
-    assert sampled.settings["settings"]["budget"] == task.budget
-    exact = tacit.infer(task, walks)
-    assert isinstance(exact, tacit.Result)
     with pytest.raises(ArgumentError, match="sampled=True"):
         tacit.infer(task, walks, forward=SETTINGS)
+
+
+def test_an_encoder_samples_on_a_tabular_task_if_asked_to(chain):
+    task, walks = chain
+    chosen = {name: value for name, value in VOTING.items() if name != "method"}
+    result = tacit.infer(task, walks, sampled=True, objective="counts", **chosen)
+    assert isinstance(result, tacit.SimulatedResult)
 
 
 ITERATIONS = 16

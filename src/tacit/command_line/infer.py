@@ -1,5 +1,6 @@
 """`tacit infer`: learn a constraint and a policy that keeps it."""
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,7 +21,9 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.inference.method import Method
 from tacit.inference.methods import check_method, forward_preset, kind_of
+from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.result import Result
+from tacit.inference.sampled_ca_icrl import ROUNDS, round_settings
 from tacit.inference.simulated_result import SimulatedResult
 
 SHOWN_RULES = 3
@@ -77,6 +80,8 @@ def infer(
     asked = {"method": method, "confidence": confidence, "seed": seed, "folder": out, **options}
     if isinstance(chosen, TabularTask) and method == "ca-icrl" and not sampled:
         facts = learned_exactly(chosen, demonstrations, asked, train or learn)
+    elif isinstance(chosen, TabularTask) and kind_named(method, learn, options) is ReachCAICRL:
+        facts = learned_in_rounds(chosen, demonstrations, train, {**asked, **given_words(learn)})
     else:
         kind = kind_named(method, learn, options)
         asked.update(method_settings(kind, learn), sampled=sampled, threads=threads)
@@ -90,11 +95,39 @@ def infer(
 
 def kind_named(method: str, learn: tuple[str, ...], options: dict[str, Any]) -> type[Method]:
     """The class of the method that these settings are of."""
-    given: dict[str, Any] = dict(options)
-    for setting in learn:
-        name, _, value = setting.partition("=")
-        given[name] = value
+    given: dict[str, Any] = {**options, **given_words(learn)}
     return kind_of(method, given, given.get("objective"))
+
+
+def given_words(learn: tuple[str, ...]) -> dict[str, str]:
+    """The settings of --learn as they were written."""
+    return {name: value for name, _, value in (setting.partition("=") for setting in learn)}
+
+
+def learned_in_rounds(
+    task: TabularTask,
+    demonstrations: Trajectories,
+    train: tuple[str, ...],
+    asked: dict[str, Any],
+) -> dict[str, str]:
+    """Learn by sampling on a table, then say how it went."""
+    forward = with_settings(round_settings(task), train)
+    whole = dataclasses.replace(forward, steps=ROUNDS * forward.iterations * forward.batch)
+    with watched(f"ca-icrl on {task.name}", whole) as watch:
+        result = inference.infer(
+            task,
+            demonstrations,
+            sampled=True,
+            forward=forward,
+            progress=watch,
+            notice=lambda sentence: console.print(f"note: {sentence}", markup=False),
+            **asked,
+        )
+    return {
+        **performance(result),
+        "steps": f"{int(result.metrics['steps']):,}",
+        "time": f"{result.metrics['minutes']:.1f} min",
+    }
 
 
 def learned_exactly(

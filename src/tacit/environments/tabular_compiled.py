@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -108,10 +109,12 @@ class TabularCompiled:
         return jnp.append(place, self.clock[state.steps])
 
 
+@lru_cache(maxsize=16)
 def tabular_compiled(task: TabularTask) -> TabularCompiled:
     """`task` in float32, with the running sums from which next states are drawn.
 
-    Float32 resolves probabilities to about 1e-7: what is rarer may never happen.
+    Float32 resolves probabilities to about 1e-7: what is rarer may never happen. Asked again for
+    the same task it gives the same one, so that what was compiled for it serves further runs.
     """
     return TabularCompiled(
         name=task.name,

@@ -22,6 +22,7 @@ from tacit.errors import ArgumentError
 from tacit.inference.methods import check_method, kind_of
 from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.result import Result
+from tacit.inference.sampled_inference import infer_sampled
 from tacit.inference.sampled_lab import as_simulated
 from tacit.inference.simulated_inference import Asked, fingerprint, infer_simulated
 from tacit.inference.simulated_result import SimulatedResult
@@ -85,8 +86,9 @@ def infer(
 ) -> Result | SimulatedResult:
     """Learn the rule that the experts obeyed, and a policy that keeps it.
 
-    CA-ICRL on a tabular task is computed without sampling and gives a `Result`. All else learns by
-    acting, PPO-Lagrange against the learned cost, and gives a `SimulatedResult`.
+    CA-ICRL on a tabular task is computed without sampling, unless asked to sample, and gives a
+    `Result`. All else learns by acting, PPO-Lagrange against the learned cost, and gives a
+    `SimulatedResult`.
 
     Arguments:
         task: from `tacit.make`; its true costs are not looked at, only reported.
@@ -115,11 +117,11 @@ def infer(
             claim_folder(Path(folder), task, demonstrations, asked)
             result.save(folder)
         return result
+    asked = Asked(method, confidence, seed, settings, forward)
     if isinstance(task, TabularTask):
         if kind_of(method, settings, settings.get("objective")) is ReachCAICRL:
-            settings = {"budget": task.budget, **settings}
+            return infer_sampled(task, demonstrations, asked, folder, progress, notice)
         task, demonstrations = as_simulated(task, demonstrations)
-    asked = Asked(method, confidence, seed, settings, forward)
     return infer_simulated(task, demonstrations, asked, folder, threads, progress, notice)
 
 

@@ -36,7 +36,6 @@ from tacit.constraints.inputs import Inputs
 from tacit.constraints.reach_model import Reach, ReachModel
 from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
-from tacit.errors import ArgumentError
 from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.method import Learned, Method, Round
 from tacit.inference.running_reach import RunningReach, followed, reach_of
@@ -52,15 +51,12 @@ class ReachCAICRL(Method):
         objective: what tells it from CA-ICRL with an encoder.
         reading: how a confidence reads a feasibility off the belief: `graded`, `hard` or `soft`;
             see `tacit.constraints.belief`.
-        budget: share of episodes that may leave what is allowed; None for a few more than of
-            fresh experts.
     """
 
     every: int = 1
     temptation: float = 0.25
     objective: Literal["reach"] = "reach"
     reading: Reading = "graded"
-    budget: float | None = None
 
     name: ClassVar[str] = "ca-icrl"
     only_feasible_rewards: ClassVar[bool] = True
@@ -70,8 +66,6 @@ class ReachCAICRL(Method):
         super().__post_init__()
         check_choice("objective", self.objective, ("reach",))
         check_choice("reading", self.reading, READINGS)
-        if self.budget is not None and not 0 <= self.budget <= 1:
-            raise ArgumentError(f"budget must lie in [0, 1], not {self.budget!r}")
 
     @property
     def any_confidence(self) -> bool:
@@ -138,8 +132,7 @@ class ReachCAICRL(Method):
 
     def allowance(self, expert_cost: float, confidence: float) -> float:
         """The budget, within what the promise leaves."""
-        budget = expert_cost + A_FEW if self.budget is None else self.budget
-        return min(budget, SHARE_OF_PROMISE * (1 - confidence))
+        return min(expert_cost + A_FEW, SHARE_OF_PROMISE * (1 - confidence))
 
 
 @jax.jit

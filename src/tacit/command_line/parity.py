@@ -1,0 +1,46 @@
+"""`tacit experiment run parity`: sampling against the exact computation."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacit.command_line.tables import console, follow, progress_bar, show_table
+from tacit.experiments.parity import ParitySettings, parity_table, parity_tasks, run_parity
+
+
+@dataclass(frozen=True)
+class Parity:
+    """Does learning by sampling agree with the exact computation? On the chain and two grids.
+
+    A run takes minutes on two cores; on an accelerator hundreds side by side take no longer.
+
+    Args:
+        out: folder for the table and the finished runs.
+        seeds: data sets of each cell, at least 2.
+        together: runs that are learned side by side.
+        quick: two data sets, two cells of one task and tiny rounds, only to see that it runs.
+    """
+
+    out: Path
+    seeds: int = 10
+    together: int = 1
+    quick: bool = False
+
+    def run(self) -> None:
+        """Run with a bar, then show the table."""
+        settings, tasks = ParitySettings(seeds=tuple(range(1, self.seeds + 1))), parity_tasks()
+        if self.quick:
+            settings = ParitySettings((0.7, 0.9), (5,), (1, 2), iterations=2)
+            tasks = tasks[:1]
+        with progress_bar() as bar:
+            job = bar.add_task("parity", total=1)
+            rows = run_parity(
+                self.out,
+                settings,
+                together=self.together,
+                tasks=tasks,
+                progress=follow(bar, job),
+            )
+        show_table("Sampling against the exact computation", *parity_table(rows, intervals=False))
+        console.print(
+            f"written: {self.out / 'parity.md'}, {self.out / 'parity.json'}", markup=False
+        )

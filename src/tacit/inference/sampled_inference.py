@@ -1,0 +1,94 @@
+"""CA-ICRL on a tabular task by sampling: set up, run in a folder, sum up."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.constraints.tabular_constraint import TabularConstraint, check_confidence
+from tacit.constraints.votes import visits_of
+from tacit.control.expert import check_training
+from tacit.demonstrations.trajectories import Trajectories
+from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular_compiled import fingerprint as tables_sha256
+from tacit.errors import ArgumentError
+from tacit.inference.result import Result
+from tacit.inference.sampled_ca_icrl import DataSet, SampledRounds, checked_settings
+from tacit.inference.simulated_inference import Asked, fingerprint
+from tacit.runs import versions
+from tacit.runs.continued import Told, run_to_the_end
+
+
+def infer_sampled(
+    task: TabularTask,
+    demonstrations: Trajectories,
+    asked: Asked,
+    folder: Path | str | None,
+    progress: Told | None,
+    notice: Callable[[str], None] | None,
+) -> Result:
+    """`tacit.infer` by sampling with counted votes; gives what the exact computation gives."""
+    check_confidence(asked.confidence)
+    check_training(asked.seed, asked.forward)
+    for name, value in asked.settings.items():
+        if (name, value) not in (("objective", "reach"), ("reading", "graded")):
+            raise ArgumentError(
+                f"CA-ICRL that samples on a table has no setting {name}={value!r}: it counts "
+                "visits and reads them graded; `forward` has the settings of PPO"
+            )
+    forward = checked_settings(task, asked.forward)
+    described = {
+        "task": task.name,
+        "tables_sha256": tables_sha256(task),
+        "method": "ca-icrl",
+        "objective": "counts",
+        "votes": "visits",
+        "reading": "graded",
+        "sampled": True,
+        "confidence": float(asked.confidence),
+        "seed": asked.seed,
+        "demonstrations": len(demonstrations),
+        "demonstrations_sha256": fingerprint(demonstrations),
+        "ppo": dataclasses.asdict(forward),
+    }
+    counted = DataSet.of(task, demonstrations)
+    run = SampledRounds(task, [counted], [asked.confidence], [asked.seed], forward)
+    run_to_the_end(
+        run, folder, described, label="inference", every=1, progress=progress, notice=notice
+    )
+    result = summed_up(run, task, demonstrations, described)
+    if folder is not None:
+        result.save(folder)
+    return result
+
+
+def summed_up(
+    run: SampledRounds, task: TabularTask, demonstrations: Trajectories, described: dict[str, Any]
+) -> Result:
+    """The result of the only run."""
+    alpha, beta = (np.asarray(votes[0], float) for votes in run.belief())
+    constraint = TabularConstraint(
+        alpha=alpha,
+        beta=beta,
+        confidence=described["confidence"],
+        reading="graded",
+        budget=task.budget,
+        number_of_actions=task.number_of_actions,
+        rule_on=task.rule_on or "state",
+        any_confidence=True,
+    )
+    policy = run.policy(0).astype(float)
+    mean_visits = visits_of(task, demonstrations).mean(axis=0)
+    return Result(
+        constraint=constraint,
+        policy=policy / policy.sum(axis=-1, keepdims=True),
+        metrics={
+            **run.facts(0),
+            "expert_cost": float(mean_visits @ constraint.cost_map()),
+            "allowed_share": float(constraint.allowed_map().mean()),
+        },
+        settings={**described, "versions": versions.installed()},
+        task=task,
+    )

@@ -1,0 +1,228 @@
+"""One round of Algorithm 1 on a tabular task by sampling: PPO with entropy against given costs.
+
+    maximise  E[sum_t r_t - nu c_t - temperature * log pi(a_t | s_t, t)]           (equation 4)
+
+Entropy enters as a reward, so that the best policy is that of soft value iteration and its own
+randomness is no exploration to be switched off. All functions are pure: many rounds may be a `vmap`
+axis, which is what an accelerator is good for.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from tacit.control import learner as learning
+from tacit.control.compiled_training import Account, Run, roll_out
+from tacit.control.learner import Learner, Rollout
+from tacit.control.ppo import PPO
+from tacit.environments.tabular_compiled import TabularCompiled
+
+REST = 0.05
+"""Share of a round for which an imitation rests, until the critics know it."""
+SETTLED = 0.25
+"""The last share of a round, from which is told what the policy does: it has settled by then."""
+LEAST_PRICE = 1.0
+"""Below, a policy takes to what costs before the price can rise again, and does not find back."""
+
+CLONING_STEPS = 300
+OPEN_MIND = 0.1
+"""Share of an imitation's actions that are any: what experts never did must remain possible."""
+CLONING = optax.adam(3e-3)
+
+
+class Orders(NamedTuple):
+    """What a round is to do.
+
+    Fields:
+        costs: of every query, a state or a pair.
+        budget: expected cost of an episode that is allowed.
+        price: of cost at the start.
+        imitate: whether the policy begins as the experts do, or knowing nothing.
+        experts: how often experts took each action, at each step in each state.
+    """
+
+    costs: Float[Array, " X"]
+    budget: Float[Array, ""]
+    price: Float[Array, ""]
+    imitate: Bool[Array, ""]
+    experts: Float[Array, "H S A"]
+
+
+class Played(NamedTuple):
+    """What came of a round, once the policy had settled.
+
+    Fields:
+        policy: at the end.
+        visits: share of the episodes that visited each query.
+        cost: of an episode, in the mean.
+        soft_return: reward and entropy of an episode, in the mean.
+        price: of cost at the end.
+    """
+
+    policy: Float[Array, "H S A"]
+    visits: Float[Array, " X"]
+    cost: Float[Array, ""]
+    soft_return: Float[Array, ""]
+    price: Float[Array, ""]
+
+
+class Tally(NamedTuple):
+    """Means over the settled part of a round, as they grow."""
+
+    visits: Float[Array, " X"]
+    cost: Float[Array, ""]
+    soft_return: Float[Array, ""]
+
+
+@eqx.filter_jit
+def play_rounds(
+    task: TabularCompiled,
+    settings: PPO,
+    temperature: float,
+    orders: Orders,
+    keys: Key[Array, " n"],
+) -> Played:
+    """`play_round` for n orders, in a leading axis of all their fields.
+
+    Side by side on an accelerator, one after the other elsewhere: on few cores nothing is gained,
+    and XLA's threads wait for each other without end.
+    """
+
+    def play(given: tuple[Orders, Key[Array, ""]]) -> Played:
+        return play_round(task, settings, temperature, *given)
+
+    together = jax.default_backend() != "cpu"
+    return jax.vmap(play)((orders, keys)) if together else jax.lax.map(play, (orders, keys))
+
+
+def play_round(
+    task: TabularCompiled,
+    settings: PPO,
+    temperature: float,
+    orders: Orders,
+    key: Key[Array, ""],
+) -> Played:
+    """Train a policy from the beginning; its rollouts are whole episodes."""
+    start_key, world_key, run_key = jax.random.split(key, 3)
+    seen, queries = every_observation(task), orders.costs.shape[0]
+    learner = first_learner(task, settings, orders, seen, key=start_key)
+    state, observations = jax.vmap(task.reset)(jax.random.split(world_key, settings.worlds))
+    zero = jnp.zeros(settings.worlds)
+    run = Run(learner, state, observations, Account(zero, zero, jnp.zeros(4)))
+    settled = jnp.arange(settings.iterations) >= (1 - SETTLED) * settings.iterations
+
+    def iteration(
+        now: tuple[Run, Tally], given: tuple[Key[Array, ""], Array, Array]
+    ) -> tuple[tuple[Run, Tally], None]:
+        (run, tally), (key, place, weight) = now, given
+        rollout_key, update_key = jax.random.split(key)
+        before = run.learner
+        run, rollout = roll_out(task, run, settings, key=rollout_key)
+        asked = queries_of(task, rollout, queries)
+        surprise = -before.policy.log_probability(rollout.observations, rollout.actions)
+        rollout = rollout._replace(
+            rewards=rollout.rewards + temperature * surprise, costs=orders.costs[asked][..., None]
+        )
+        learner, _ = learning.learn(run.learner, rollout, settings, key=update_key)
+        resting = orders.imitate & (place < REST * settings.iterations)
+        learner = rested(learner, before, resting)
+        run = run._replace(learner=learner)
+        return (run, added(tally, rollout, asked, weight)), None
+
+    keys = jax.random.split(run_key, settings.iterations)
+    weights = settled / settled.sum()
+    tally = Tally(jnp.zeros(queries), jnp.zeros(()), jnp.zeros(()))
+    (run, tally), _ = jax.lax.scan(
+        iteration, (run, tally), (keys, jnp.arange(settings.iterations), weights)
+    )
+    policy: Any = run.learner.policy
+    return Played(
+        policy=jax.nn.softmax(policy.logits(seen)),
+        visits=tally.visits,
+        cost=tally.cost,
+        soft_return=tally.soft_return,
+        price=run.learner.multiplier.price[0],
+    )
+
+
+def every_observation(task: TabularCompiled) -> Float[Array, "H S o"]:
+    """What a policy sees in each state at each step."""
+    states, horizon = task.number_of_states, task.horizon
+    place = jnp.broadcast_to(jnp.eye(states), (horizon, states, states))
+    clock = jnp.broadcast_to(task.clock[:horizon, None, None], (horizon, states, 1))
+    return jnp.concatenate([place, clock], axis=-1)
+
+
+def first_learner(
+    task: TabularCompiled,
+    settings: PPO,
+    orders: Orders,
+    seen: Float[Array, "H S o"],
+    *,
+    key: Key[Array, ""],
+) -> Learner:
+    """One that knows nothing, or as much as the experts show."""
+    learner = learning.start(seen.shape[-1], task.action_space, 1, task.horizon, settings, key=key)
+    clone = imitation(learner.policy, orders.experts, seen)
+    policy = jax.tree.map(
+        lambda mine, theirs: jnp.where(orders.imitate, theirs, mine), learner.policy, clone
+    )
+    price = learner.multiplier._replace(price=orders.price[None], allowance=orders.budget[None])
+    return learner._replace(policy=policy, multiplier=price)
+
+
+def imitation(policy: Any, experts: Float[Array, "H S A"], seen: Float[Array, "H S o"]) -> Any:
+    """A policy that does what the experts did, and a little of everything else."""
+    chosen = experts / jnp.maximum(experts.sum(), 1.0)
+    anything = chosen.mean(axis=-1, keepdims=True)
+    target = (1 - OPEN_MIND) * chosen + OPEN_MIND * anything
+
+    def step(now: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
+        policy, state = now
+
+        def surprise(policy: Any) -> Array:
+            return -(target * jax.nn.log_softmax(policy.logits(seen))).sum()
+
+        change, state = CLONING.update(jax.grad(surprise)(policy), state)
+        return (optax.apply_updates(policy, change), state), None
+
+    return jax.lax.scan(step, (policy, CLONING.init(policy)), None, length=CLONING_STEPS)[0][0]
+
+
+def queries_of(task: TabularCompiled, rollout: Rollout, queries: int) -> Int[Array, "T n"]:
+    """The number of the state, or of the pair, of every step."""
+    place = rollout.observations[..., : task.number_of_states].argmax(axis=-1)
+    actions = task.rewards.shape[1]
+    return place if queries == task.number_of_states else place * actions + rollout.actions
+
+
+def rested(learner: Learner, before: Learner, resting: Bool[Array, ""]) -> Learner:
+    """The learner after an update, but with policy and price as before where it rests."""
+
+    def kept(after: Any, old: Any) -> Any:
+        return jax.tree.map(lambda new, was: jnp.where(resting, was, new), after, old)
+
+    price = learner.multiplier
+    price = price._replace(price=jnp.maximum(price.price, LEAST_PRICE))
+    return learner._replace(
+        policy=kept(learner.policy, before.policy),
+        policy_optimiser=kept(learner.policy_optimiser, before.policy_optimiser),
+        multiplier=kept(price, before.multiplier),
+    )
+
+
+def added(
+    tally: Tally, rollout: Rollout, asked: Int[Array, "T n"], weight: Float[Array, ""]
+) -> Tally:
+    """The tally with a rollout of whole episodes."""
+    queries = tally.visits.shape[0]
+    visited = (asked[..., None] == jnp.arange(queries)).any(axis=0).mean(axis=0)
+    return Tally(
+        visits=tally.visits + weight * visited,
+        cost=tally.cost + weight * rollout.costs.sum(axis=0).mean(),
+        soft_return=tally.soft_return + weight * rollout.rewards.sum(axis=0).mean(),
+    )

@@ -1,0 +1,260 @@
+"""CA-ICRL on tables by sampling: what is counted, what rounds do, and what comes out."""
+
+import dataclasses
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium.spaces import Discrete
+
+import tacit
+from tacit.control.constrained_planning import Dynamics, penalised_plan
+from tacit.control.networks import make_policy
+from tacit.control.soft_planning import occupancy, visit_probability
+from tacit.environments.lab_tasks import chain
+from tacit.environments.tabular_compiled import tabular_compiled
+from tacit.errors import ArgumentError, StorageError
+from tacit.inference import sampled_ca_icrl
+from tacit.inference.sampled_ca_icrl import (
+    ENDS,
+    ROUNDS,
+    TEMPTING,
+    DataSet,
+    SampledRounds,
+    round_settings,
+)
+from tacit.inference.sampled_round import Orders, every_observation, imitation, play_rounds
+
+
+@pytest.fixture(scope="module")
+def task():
+    """Nine states, of which the two most rewarding are forbidden."""
+    return chain(length=9, limit=-2, horizon=10, reward_scale=3)
+
+
+@pytest.fixture(scope="module")
+def walks(task):
+    return tacit.collect(tacit.train_expert(task), 12, seed=3)
+
+
+@pytest.fixture(scope="module")
+def quick(task):
+    """Rounds of four updates."""
+    settings = round_settings(task)
+    return dataclasses.replace(
+        settings, worlds=8, minibatch=8 * 10 // 2, epochs=1, hidden=(8,), steps=4 * 8 * 10
+    )
+
+
+def ordered(task, price, costs=None, *, imitate=False, experts=None):
+    """Orders for one round, in an axis of one."""
+    shape = (task.horizon, task.number_of_states, task.number_of_actions)
+    return jax.tree.map(
+        lambda part: jnp.asarray(part)[None],
+        Orders(
+            costs=jnp.zeros(task.number_of_states) if costs is None else jnp.asarray(costs),
+            budget=jnp.asarray(1e6),
+            price=jnp.asarray(price),
+            imitate=jnp.asarray(imitate),
+            experts=jnp.zeros(shape) if experts is None else jnp.asarray(experts),
+        ),
+    )
+
+
+def test_a_data_set_counts_visitors_and_actions(task, walks):
+    counted = DataSet.of(task, walks)
+    visitors = np.zeros(task.number_of_states)
+    actions = np.zeros((task.horizon, task.number_of_states, task.number_of_actions))
+    for states, taken, length in zip(
+        walks.observations[:, :, 0], walks.actions, walks.lengths, strict=True
+    ):
+        for state in set(states[:length].tolist()):
+            visitors[state] += 1
+        for step in range(length):
+            actions[step, states[step], np.ravel(taken)[step]] += 1
+    assert counted.number == len(walks)
+    np.testing.assert_array_equal(counted.visitors, visitors)
+    np.testing.assert_array_equal(counted.actions, actions)
+
+
+@pytest.mark.slow
+def test_a_round_finds_the_soft_policy_of_exact_planning(task):
+    costs = np.where(np.arange(task.number_of_states) < 2, 1.0, 0.0)
+    settings = dataclasses.replace(
+        round_settings(task),
+        steps=200 * 64 * 10,
+        multiplier=dataclasses.replace(round_settings(task).multiplier, rate=0.0),
+    )
+    compiled, keys = tabular_compiled(task), jax.random.split(jax.random.key(0), 1)
+    played = play_rounds(compiled, settings, task.temperature, ordered(task, 1.0), keys)
+    dynamics = Dynamics.of(task)
+    exact = penalised_plan(dynamics, jnp.zeros_like(dynamics.rewards), 0.0, task.horizon)
+    wanted = visit_probability(dynamics.transitions, dynamics.initial, exact.policy)
+    np.testing.assert_allclose(played.visits[0], wanted, atol=0.05)
+    careful = play_rounds(compiled, settings, task.temperature, ordered(task, 500.0, costs), keys)
+    assert careful.cost[0] < 0.05 < (played.visits[0] * costs).sum()
+
+
+def test_what_a_round_tells_is_true_of_its_policy(task, quick):
+    """With a rate of zero the policy never changes, and all is known exactly."""
+    still = dataclasses.replace(quick, learning_rate=1e-12, worlds=512, minibatch=512 * 10 // 2)
+    still = dataclasses.replace(still, steps=8 * 512 * 10)
+    costs = np.linspace(0, 1, task.number_of_states)
+    played = play_rounds(
+        tabular_compiled(task),
+        still,
+        task.temperature,
+        ordered(task, 1.0, costs),
+        jax.random.split(jax.random.key(1), 1),
+    )
+    policy = jnp.asarray(played.policy[0])
+    np.testing.assert_allclose(policy.sum(axis=-1), 1, rtol=1e-5)
+    dynamics = Dynamics.of(task)
+    pairs = occupancy(dynamics.transitions, dynamics.initial, policy)
+    visits = visit_probability(dynamics.transitions, dynamics.initial, policy)
+    entropy = -(pairs * jnp.log(policy)).sum()
+    soft = (pairs * dynamics.rewards).sum() + task.temperature * entropy
+    np.testing.assert_allclose(played.visits[0], visits, atol=0.05)
+    np.testing.assert_allclose(played.cost[0], (pairs * costs[:, None]).sum(), rtol=0.05)
+    np.testing.assert_allclose(played.soft_return[0], soft, rtol=0.05)
+
+
+def test_an_imitation_does_what_the_experts_did(task):
+    experts = np.zeros((task.horizon, task.number_of_states, task.number_of_actions))
+    experts[:, 2, 1] = 5
+    seen = every_observation(tabular_compiled(task))
+    policy = make_policy(seen.shape[-1], Discrete(3), (16,), 0.01, key=jax.random.key(0))
+    table = jax.nn.softmax(imitation(policy, jnp.asarray(experts), seen).logits(seen))
+    np.testing.assert_allclose(table[:, 2, 1], 0.9 + 0.1 / 3, atol=0.02)
+    np.testing.assert_allclose(table[:, 2, 0], 0.1 / 3, atol=0.02)
+
+
+def test_rounds_tempt_first_and_end_at_the_confidence(task, walks, quick):
+    run = SampledRounds(task, [DataSet.of(task, walks)], [0.9], [0], quick)
+    assert not np.asarray(run.orders().costs).any()
+    tempted = []
+    while not run.finished:
+        orders = run.orders()
+        tempting = run.iteration < len(TEMPTING)
+        assert bool(orders.imitate[0]) == (not tempting and ENDS[run.iteration - len(TEMPTING)])
+        level = (TEMPTING[run.iteration] or 0.5) if tempting else 0.9
+        assert float(orders.budget[0]) == pytest.approx(min(task.budget, 1 - level))
+        run.advance()
+        tempted.append(run.tempted.copy())
+    for before, after in itertools.pairwise(tempted):
+        assert (after >= before).all()
+    # The last rounds find out no more: what they play is the constraint's own policy.
+    np.testing.assert_array_equal(tempted[len(TEMPTING) - 1], tempted[-1])
+    assert tempted[0].max() > 0
+    assert run.iteration == ROUNDS
+
+
+def test_the_better_end_is_chosen(task, walks, quick):
+    counted = DataSet.of(task, walks)
+    run = SampledRounds(task, [counted] * 4, [0.7] * 4, list(range(4)), quick)
+    within, beyond = task.budget, 100 * task.budget
+    run.ends[0, :, 0] = [within, within, beyond, beyond]
+    run.ends[1, :, 0] = [within, within, within, beyond]
+    run.ends[0, :, 1] = [5.0, 4.0, 9.0, 9.0]
+    run.ends[1, :, 1] = [4.0, 5.0, 1.0, 1.0]
+    assert run.chosen().tolist() == [0, 1, 1, 0]
+    run.policies[1, 1] = 7.0
+    assert (run.policy(1) == 7.0).all()
+    assert run.facts(2)["learned_cost"] == pytest.approx(within)
+
+
+def test_runs_side_by_side_are_what_they_are_alone(task, walks, quick):
+    sets = [DataSet.of(task, walks), DataSet.of(task, walks.take([0, 1, 2, 3]))]
+    both = SampledRounds(task, sets, [0.9, 0.5], [4, 5], quick)
+    alone = SampledRounds(task, sets[1:], [0.5], [5], quick)
+    for _ in range(2):
+        both.advance()
+        alone.advance()
+    np.testing.assert_allclose(both.tempted[1], alone.tempted[0], atol=0.02)
+    assert np.abs(both.tempted[0] - both.tempted[1]).max() > 0
+
+
+def test_a_result_is_like_that_of_the_exact_computation(task, walks, quick, tmp_path):
+    told = []
+    result = tacit.infer(
+        task,
+        walks,
+        confidence=0.7,
+        seed=2,
+        sampled=True,
+        forward=quick,
+        folder=tmp_path / "run",
+        progress=told.append,
+    )
+    assert isinstance(result, tacit.Result)
+    assert len(told) == ROUNDS
+    assert result.settings["sampled"] is True
+    np.testing.assert_allclose(result.policy.sum(axis=-1), 1)
+    exact = tacit.infer(task, walks, confidence=0.7)
+    # Visits are proof either way; what nobody visited is judged by what was tempting.
+    np.testing.assert_allclose(result.constraint.alpha, exact.constraint.alpha)
+    assert 0 <= float(tacit.evaluate(result).violation.value) <= 1
+    again = tacit.load(tmp_path / "run")
+    np.testing.assert_array_equal(again.policy, result.policy)
+    np.testing.assert_array_equal(again.constraint.beta, result.constraint.beta)
+
+
+def test_a_run_goes_on_bit_for_bit(task, walks, quick, tmp_path, monkeypatch):
+    asked = {"confidence": 0.8, "seed": 1, "sampled": True, "forward": quick}
+    whole = tacit.infer(task, walks, **asked)
+    advance, rounds = SampledRounds.advance, iter(range(5))
+
+    def stopped(run):
+        if next(rounds, None) is None:
+            raise KeyboardInterrupt
+        return advance(run)
+
+    monkeypatch.setattr(SampledRounds, "advance", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        tacit.infer(task, walks, folder=tmp_path / "run", **asked)
+    with pytest.raises(StorageError, match="not finished"):
+        tacit.load(tmp_path / "run")
+    monkeypatch.setattr(SampledRounds, "advance", advance)
+    heard = []
+    continued = tacit.infer(task, walks, folder=tmp_path / "run", notice=heard.append, **asked)
+    assert "goes on" in heard[0]
+    np.testing.assert_array_equal(continued.policy, whole.policy)
+    np.testing.assert_array_equal(continued.constraint.beta, whole.constraint.beta)
+    with pytest.raises(StorageError, match="other settings"):
+        tacit.infer(task, walks, folder=tmp_path / "run", **{**asked, "confidence": 0.5})
+
+
+@pytest.mark.slow
+def test_pairs_may_be_what_a_rule_is_about(quick):
+    task = dataclasses.replace(chain(length=9, limit=-2, horizon=10), rule_on="pair")
+    walks = tacit.collect(tacit.train_expert(task), 5, seed=0)
+    result = tacit.infer(task, walks, sampled=True, forward=quick)
+    assert result.constraint.beta.shape == (task.number_of_states * task.number_of_actions,)
+    assert (result.constraint.beta > 1).any()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"temptation": 0.5}, "no setting temptation"),
+        ({"reading": "soft"}, "no setting reading='soft'"),
+        ({"confidence": 1.5}, "confidence"),
+        ({"forward": round_settings(chain())}, "rollout must be the horizon"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(task, walks, wrong, words):
+    with pytest.raises(ArgumentError, match=words):
+        tacit.infer(task, walks, sampled=True, **wrong)
+
+
+def test_a_budget_of_another_kind_is_refused(task, walks, quick):
+    price = dataclasses.replace(quick.multiplier, budget_per="step")
+    with pytest.raises(ArgumentError, match="budget_per"):
+        tacit.infer(task, walks, sampled=True, forward=dataclasses.replace(quick, multiplier=price))
+
+
+def test_levels_serve_every_confidence():
+    assert TEMPTING[0] is None
+    assert set(TEMPTING[1:]) == set(sampled_ca_icrl.LEVELS)
