@@ -16,7 +16,20 @@ LINK = re.compile(
     re.MULTILINE,
 )
 
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+LONG = ("docs/inference.md", "docs/training.md")
+"""Pages whose code takes half a minute."""
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+every_page_to_run = pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * (name_of(page) in LONG)) for page in PAGES],
+    ids=name_of,
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,7 @@ def run_blocks(name, text):
             exec(code, namespace)
 
 
-@every_page
+@every_page_to_run
 def test_python_of_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_blocks(str(page.relative_to(ROOT)), page.read_text(encoding="utf-8"))

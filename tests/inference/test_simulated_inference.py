@@ -272,6 +272,7 @@ def test_ca_icrl_on_a_tabular_task_takes_settings_of_ppo_only_if_it_is_to_sample
         tacit.infer(task, walks, forward=SETTINGS)
 
 
+@pytest.mark.slow
 def test_an_encoder_samples_on_a_tabular_task_if_asked_to(chain):
     task, walks = chain
     chosen = {name: value for name, value in VOTING.items() if name != "method"}
