@@ -85,6 +85,16 @@ def test_infer_passes_its_settings_on_and_needs_no_folder(experts, capsys, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+def test_infer_samples_on_a_table_if_asked_to(experts, capsys, tmp_path):
+    few = ["steps=320", "worlds=8", "minibatch=40", "epochs=1", "hidden=8"]
+    text = printed(
+        capsys, "infer", "Chain", "--experts", experts, "--sampled", "--out", tmp_path / "run",
+        *CHAIN, "--train", *few,
+    )  # fmt: skip
+    assert "steps 4,160" in text
+    assert tacit.load(tmp_path / "run").settings["sampled"] is True
+
+
 def test_a_folder_with_another_result_is_refused_and_left_alone(run, experts, capsys):
     before = (run / "result.safetensors").read_bytes()
     asked = ["infer", "Chain", "--experts", str(experts), "--out", str(run), *CHAIN]

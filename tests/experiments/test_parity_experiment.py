@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.command_line import main
 from tacit.environments.lab_tasks import chain
 from tacit.errors import ArgumentError, StorageError
 from tacit.experiments import parity
@@ -80,6 +81,13 @@ def test_means_and_differences(task):
     assert row.reward[2].value == pytest.approx(0.25)
     assert row.off == 0.5
     assert not row.agrees
+
+
+@pytest.mark.slow
+def test_the_command_runs(tmp_path, capsys):
+    main(["experiment", "run", "parity", "--quick", "--out", str(tmp_path)])
+    assert "parity.md" in capsys.readouterr().out
+    assert "of 2 cells agree" in (tmp_path / "parity.md").read_text()
 
 
 def test_there_must_be_a_run_at_a_time(tmp_path):

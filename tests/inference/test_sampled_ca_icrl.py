@@ -12,10 +12,11 @@ from gymnasium.spaces import Discrete
 import tacit
 from tacit.control.constrained_planning import Dynamics, penalised_plan
 from tacit.control.networks import make_policy
+from tacit.control.ppo import PPO
 from tacit.control.soft_planning import occupancy, visit_probability
 from tacit.environments.lab_tasks import chain
 from tacit.environments.tabular_compiled import tabular_compiled
-from tacit.errors import ArgumentError, StorageError
+from tacit.errors import ArgumentError, DivergenceError, StorageError
 from tacit.inference import sampled_ca_icrl
 from tacit.inference.sampled_ca_icrl import (
     ENDS,
@@ -25,7 +26,14 @@ from tacit.inference.sampled_ca_icrl import (
     SampledRounds,
     round_settings,
 )
-from tacit.inference.sampled_round import Orders, every_observation, imitation, play_rounds
+from tacit.inference.sampled_inference import in_rounds
+from tacit.inference.sampled_round import (
+    Orders,
+    Played,
+    every_observation,
+    imitation,
+    play_rounds,
+)
 
 
 @pytest.fixture(scope="module")
@@ -132,15 +140,17 @@ def test_an_imitation_does_what_the_experts_did(task):
 
 
 def test_rounds_tempt_first_and_end_at_the_confidence(task, walks, quick):
-    run = SampledRounds(task, [DataSet.of(task, walks)], [0.9], [0], quick)
+    generous = dataclasses.replace(task, budget=0.5)
+    run = SampledRounds(generous, [DataSet.of(task, walks)], [0.9], [0], quick)
+    run.compiled = tabular_compiled(task)
     assert not np.asarray(run.orders().costs).any()
     tempted = []
     while not run.finished:
         orders = run.orders()
         tempting = run.iteration < len(TEMPTING)
         assert bool(orders.imitate[0]) == (not tempting and ENDS[run.iteration - len(TEMPTING)])
-        level = (TEMPTING[run.iteration] or 0.5) if tempting else 0.9
-        assert float(orders.budget[0]) == pytest.approx(min(task.budget, 1 - level))
+        allowed = 0.5 if tempting else 1 - 0.9
+        assert float(orders.budget[0]) == pytest.approx(allowed)
         run.advance()
         tempted.append(run.tempted.copy())
     for before, after in itertools.pairwise(tempted):
@@ -241,7 +251,9 @@ def test_pairs_may_be_what_a_rule_is_about(quick):
         ({"temptation": 0.5}, "no setting temptation"),
         ({"reading": "soft"}, "no setting reading='soft'"),
         ({"confidence": 1.5}, "confidence"),
-        ({"forward": round_settings(chain())}, "rollout must be the horizon"),
+        ({"objective": "reach"}, "no setting objective='reach'"),
+        ({"forward": round_settings(chain())}, "rollout must be 10"),
+        ({"forward": PPO(rollout=10)}, "discount must be 1.0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(task, walks, wrong, words):
@@ -251,10 +263,41 @@ def test_what_makes_no_sense_is_refused(task, walks, wrong, words):
 
 def test_a_budget_of_another_kind_is_refused(task, walks, quick):
     price = dataclasses.replace(quick.multiplier, budget_per="step")
-    with pytest.raises(ArgumentError, match="budget_per"):
+    with pytest.raises(ArgumentError, match=r"multiplier\.budget_per must be 'episode'"):
         tacit.infer(task, walks, sampled=True, forward=dataclasses.replace(quick, multiplier=price))
 
 
-def test_levels_serve_every_confidence():
-    assert TEMPTING[0] is None
-    assert set(TEMPTING[1:]) == set(sampled_ca_icrl.LEVELS)
+def test_a_round_that_ends_in_no_number_stops_the_run(task, walks, quick, monkeypatch):
+    run = SampledRounds(task, [DataSet.of(task, walks)], [0.9], [0], quick)
+    nothing = jnp.zeros((1, 1))
+    played = Played(nothing, nothing, nothing + jnp.nan, nothing, nothing, nothing)
+    monkeypatch.setattr(sampled_ca_icrl, "play_rounds", lambda *given: played)
+    with pytest.raises(DivergenceError, match="cost is not finite in round 1 of 13"):
+        run.advance()
+    assert run.iteration == 0
+
+
+def test_settings_of_an_encoder_are_not_for_rounds():
+    assert in_rounds("ca-icrl", {})
+    assert in_rounds("ca-icrl", {"objective": "counts", "votes": "visits"})
+    assert in_rounds("ca-icrl", {"temptation": 0.5})
+    assert not in_rounds("ca-icrl", {"objective": "counts", "width": 8})
+    assert not in_rounds("ca-icrl", {"votes": "visits-fallible"})
+    assert not in_rounds("vicrl", {})
+
+
+def test_violations_in_the_demonstrations_are_warned_of(task, walks, quick):
+    costs = np.zeros_like(walks.costs)
+    costs[0, 0] = 1
+    with pytest.warns(UserWarning, match="1 demonstrations have steps with a cost"):
+        tacit.infer(task, dataclasses.replace(walks, costs=costs), sampled=True, forward=quick)
+
+
+@pytest.mark.slow
+def test_the_belief_is_nearly_that_of_the_exact_computation(task, walks):
+    settings = dataclasses.replace(round_settings(task), steps=100 * 64 * 10)
+    sampled = tacit.infer(task, walks, confidence=0.7, sampled=True, forward=settings)
+    exact = tacit.infer(task, walks, confidence=0.7)
+    share = (sampled.constraint.beta - exact.constraint.beta) / len(walks)
+    np.testing.assert_allclose(share, 0, atol=0.15)
+    assert (exact.constraint.beta > 5).any()

@@ -21,9 +21,9 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.inference.method import Method
 from tacit.inference.methods import check_method, forward_preset, kind_of
-from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.result import Result
 from tacit.inference.sampled_ca_icrl import ROUNDS, round_settings
+from tacit.inference.sampled_inference import in_rounds
 from tacit.inference.simulated_result import SimulatedResult
 
 SHOWN_RULES = 3
@@ -58,7 +58,7 @@ def infer(
         method: ca-icrl, icrl, vicrl, bc2l, gacl or icl.
         confidence: how sure the constraint must be at least as tight as the truth (ca-icrl).
         objective: how the belief is learned (ca-icrl); by default counts on tables and reach
-            elsewhere, which is not for tables unless --sampled.
+            elsewhere.
         votes: how an expert speaks for or against a step (ca-icrl, but not by reach): visits or
             visits-fallible with counts, independent or abstain with evidence and quantile.
         reading: how the confidence reads a constraint off the belief (ca-icrl).
@@ -80,7 +80,7 @@ def infer(
     asked = {"method": method, "confidence": confidence, "seed": seed, "folder": out, **options}
     if isinstance(chosen, TabularTask) and method == "ca-icrl" and not sampled:
         facts = learned_exactly(chosen, demonstrations, asked, train or learn)
-    elif isinstance(chosen, TabularTask) and kind_named(method, learn, options) is ReachCAICRL:
+    elif isinstance(chosen, TabularTask) and in_rounds(method, {**options, **given_words(learn)}):
         facts = learned_in_rounds(chosen, demonstrations, train, {**asked, **given_words(learn)})
     else:
         kind = kind_named(method, learn, options)

@@ -15,8 +15,7 @@ is less doubtful for being further off. (The largest is taken on each side by it
 all episodes begin in one region.)
 
 A visit is proof, as for votes `visits` in the lab. A step is as feasible as its least supported
-quantity: alpha = 1 + for, beta = 1 + against there. (A one-hot state is as many quantities as there
-are states, and the counts are those of the lab.)
+quantity: alpha = 1 + for, beta = 1 + against there.
 """
 
 from typing import Any, Literal, NamedTuple

@@ -22,7 +22,13 @@ from tacit.evaluation.intervals import Estimate, mean_interval
 from tacit.experiments.coverage import Progress, identity, read_json, write_json
 from tacit.experiments.methods_table import pipes
 from tacit.inference.infer import infer_tabular
-from tacit.inference.sampled_ca_icrl import DataSet, SampledRounds, round_settings
+from tacit.inference.sampled_ca_icrl import (
+    OVER_BUDGET,
+    OVER_LEAST,
+    DataSet,
+    SampledRounds,
+    round_settings,
+)
 from tacit.precision import in_double_precision
 from tacit.runs import versions
 from tacit.runs.atomic_write import atomic_write
@@ -104,7 +110,12 @@ def run_parity(
     if len(settings.seeds) < 2:
         raise ArgumentError("there must be at least 2 seeds for an interval")
     tasks, tell = tasks or parity_tasks(), progress or (lambda *_: None)
-    described = {"tasks": [identity(task) for task in tasks], **asdict(settings)}
+    described = {
+        "tasks": [identity(task) for task in tasks],
+        **asdict(settings),
+        "ppo": asdict(round_settings(tasks[0])),
+        "choice": [OVER_BUDGET, OVER_LEAST],
+    }
     keep_settings(out / "settings.json", described, "parity")
     runs = [
         (number, seed, level)
@@ -114,7 +125,7 @@ def run_parity(
     ]
     total, rows = len(tasks) * len(runs), []
     for place, task in enumerate(tasks):
-        folder = out / "runs" / f"{task.name.replace(' ', '-')}"
+        folder = out / "runs" / identity(task).replace(" ", "-")
         sets: dict[tuple[int, int], Any] = {}
         for start in range(0, len(runs), together):
             part = runs[start : start + together]
@@ -133,7 +144,7 @@ def run_parity(
 def file_of(folder: Path, run: tuple[int, int, float]) -> Path:
     """Where a run is kept."""
     number, seed, level = run
-    return folder / f"{number}-{seed}-{level:g}.json"
+    return folder / f"{number}-{seed}-{level!r}.json"
 
 
 def drawn(task: TabularTask, settings: ParitySettings) -> dict[tuple[int, int], Any]:

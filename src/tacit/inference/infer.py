@@ -19,10 +19,9 @@ from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_compiled import fingerprint as tables_sha256
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.inference.methods import check_method, kind_of
-from tacit.inference.reach_ca_icrl import ReachCAICRL
+from tacit.inference.methods import check_method
 from tacit.inference.result import Result
-from tacit.inference.sampled_inference import infer_sampled
+from tacit.inference.sampled_inference import in_rounds, infer_sampled
 from tacit.inference.sampled_lab import as_simulated
 from tacit.inference.simulated_inference import Asked, fingerprint, infer_simulated
 from tacit.inference.simulated_result import SimulatedResult
@@ -97,12 +96,13 @@ def infer(
         confidence: how sure the constraint must be at least as tight as the truth, in (0, 1); only
             CA-ICRL heeds it.
         seed: of everything random.
-        sampled: whether CA-ICRL is to sample on a tabular task too.
+        sampled: whether CA-ICRL is to sample on a tabular task too, in rounds (see
+            `tacit.inference.sampled_ca_icrl`), or with an encoder where settings of one are named.
         forward: settings of PPO; None for those of the task.
         folder: where to keep the run; the same call again continues it, bit for bit. One that
             holds another run is refused.
         threads: for the simulator, None for all cores.
-        progress: is told the numbers of every update.
+        progress: is told the numbers of every update, or of every round.
         notice: is told sentences about what was found in the folder.
         settings: of the method, see its class, such as `tacit.inference.ca_icrl.CAICRL`; on a
             tabular task `objective`, `votes` and `reading` of `TabularCAICRL`.
@@ -119,7 +119,8 @@ def infer(
         return result
     asked = Asked(method, confidence, seed, settings, forward)
     if isinstance(task, TabularTask):
-        if kind_of(method, settings, settings.get("objective")) is ReachCAICRL:
+        if in_rounds(method, settings):
+            check_demonstrations(demonstrations, "visits")
             return infer_sampled(task, demonstrations, asked, folder, progress, notice)
         task, demonstrations = as_simulated(task, demonstrations)
     return infer_simulated(task, demonstrations, asked, folder, threads, progress, notice)

@@ -106,8 +106,7 @@ class RunningReach(NamedTuple):
         """Of each world the longer of its episodes that earned enough to show a will, if any.
 
         It goes beyond the experts where it dwells there, and otherwise no further than all of
-        them. Where they never left one value (an indicator, a state of a table), to leave it once
-        is enough.
+        them. Where they never left one value (an indicator), to leave it once is enough.
         """
         least = jnp.where(jnp.isfinite(self.worth), LEAST * self.worth, -jnp.inf)
         now, last = self.now.earned >= least, self.last.earned >= least

@@ -6,7 +6,7 @@
         tempted  <- the larger of tempted and the share of its episodes that visit each query
     twice, beginning as the experts do and knowing nothing
         policy   <- soft PPO at the confidence that was asked for
-    the better of the two
+    the one with the higher soft return of those that keep to the budget
 
 Every round begins anew: a policy that has settled on a way does not leave it for one that it has
 stopped trying. Those that are tempted know nothing, as an imitation of the experts would never find
@@ -15,7 +15,7 @@ anywhere, it goes on all the same, and a policy that knows nothing finds that wa
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -30,9 +30,9 @@ from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_compiled import tabular_compiled
-from tacit.errors import ArgumentError
+from tacit.errors import ArgumentError, DivergenceError
 from tacit.inference.counted_belief import LEVELS
-from tacit.inference.sampled_round import Orders, play_rounds
+from tacit.inference.sampled_round import Orders, Played, play_rounds
 
 TEMPTING = (None, *LEVELS, *LEVELS)
 """The confidence of every round that looks for temptation; at None nothing costs."""
@@ -48,6 +48,20 @@ OVER_BUDGET, OVER_LEAST = 2.0, 1.3
 above the cheaper one. (Exact control needs 1 and 1.05; PPO does not settle as precisely.)"""
 
 ITERATIONS, PARTS = 300, 4
+
+FIXED = (
+    "rollout",
+    "discount",
+    "cost_discount",
+    "entropy_weight",
+    "normalise_observations",
+    "normalise_rewards",
+    "normalise_costs",
+    "relative_costs",
+    "intent",
+)
+FIXED_PRICE = ("kind", "budget", "budget_per", "start")
+"""What rounds rely on: whole episodes, rewards and costs as they are, prices that are ordered."""
 
 
 def round_settings(task: TabularTask) -> PPO:
@@ -77,16 +91,21 @@ def round_settings(task: TabularTask) -> PPO:
 
 def checked_settings(task: TabularTask, forward: PPO | None) -> PPO:
     """Settings that rounds can be played with."""
+    proved = round_settings(task)
     if forward is None:
-        return round_settings(task)
-    if forward.rollout != task.horizon:
-        raise ArgumentError(
-            f"rollout must be the horizon here, {task.horizon}, not {forward.rollout}: what an "
-            "episode visits is counted in whole episodes"
-        )
-    if forward.multiplier.budget_per != "episode":
-        raise ArgumentError("multiplier.budget_per must be 'episode' here, as the task's budget is")
-    return replace(forward, relative_costs=False, intent=0.0)
+        return proved
+    for given, wanted, names, prefix in (
+        (forward, proved, FIXED, ""),
+        (forward.multiplier, proved.multiplier, FIXED_PRICE, "multiplier."),
+    ):
+        for name in names:
+            if getattr(given, name) != getattr(wanted, name):
+                raise ArgumentError(
+                    f"{prefix}{name} must be {getattr(wanted, name)!r} where CA-ICRL samples on "
+                    f"{task.name}, not {getattr(given, name)!r}; change what "
+                    "tacit.inference.sampled_ca_icrl.round_settings(task) gives"
+                )
+    return forward
 
 
 @dataclass(frozen=True)
@@ -112,7 +131,7 @@ class DataSet:
         shape = (task.horizon, task.number_of_states, task.number_of_actions)
         counts = np.zeros(shape, np.float32)
         steps = np.broadcast_to(np.arange(states.shape[1]), states.shape)
-        taken = steps < np.minimum(demonstrations.lengths, task.horizon)[:, None]
+        taken = steps < demonstrations.lengths[:, None]
         np.add.at(counts, (steps[taken], states[taken], actions[taken]), 1)
         return cls((visits > 0).sum(axis=0).astype(np.float32), counts, len(visits))
 
@@ -163,6 +182,11 @@ class SampledRounds:
         """Environment steps of each run so far."""
         return self.iteration * self.settings.iterations * self.settings.batch
 
+    @property
+    def budgets(self) -> Float[Array, " runs"]:
+        """What each run may cost at its confidence."""
+        return jax.vmap(lambda level: forward_budget(self.task.budget, level))(self.confidences)
+
     def belief(self) -> tuple[Array, Array]:
         """Alpha and beta of every run's queries, from the votes so far."""
 
@@ -187,7 +211,7 @@ class SampledRounds:
         free = tempting and TEMPTING[place] is None
         return Orders(
             costs=jnp.zeros_like(costs) if free else costs,
-            budget=jax.vmap(lambda level: forward_budget(budget, level))(levels),
+            budget=jnp.full_like(levels, budget) if tempting else self.budgets,
             price=jnp.full_like(levels, TEMPTING_PRICE if tempting else FINAL_PRICE),
             imitate=jnp.full(levels.shape, not tempting and ENDS[place - len(TEMPTING)]),
             experts=self.experts,
@@ -200,6 +224,7 @@ class SampledRounds:
         played = play_rounds(
             self.compiled, self.settings, float(self.task.temperature), self.orders(), keys
         )
+        self.check(played)
         end = self.iteration - len(TEMPTING)
         if end < 0:
             self.tempted = np.maximum(self.tempted, np.asarray(played.visits))
@@ -212,12 +237,22 @@ class SampledRounds:
         facts = {
             "round": float(self.iteration),
             "steps": self.steps,
-            "reward": float(played.soft_return.mean()),
+            "reward": float(played.reward.mean()),
+            "soft_return": float(played.soft_return.mean()),
             "cost": float(played.cost.mean()),
             "multiplier": float(played.price.mean()),
             "seconds": self.seconds,
         }
         return facts
+
+    def check(self, played: Played) -> None:
+        """Raise an error that names what is no number, and when."""
+        for name, values in played._asdict().items():
+            if not np.isfinite(np.asarray(values)).all():
+                raise DivergenceError(
+                    f"ca-icrl on {self.task.name} diverged: {name} is not finite in round "
+                    f"{self.iteration + 1} of {ROUNDS}; a lower learning_rate may help"
+                )
 
     def chosen(self) -> np.ndarray:
         """Of each run the number of the better of the last policies.
@@ -226,9 +261,7 @@ class SampledRounds:
         the cheaper one where neither does.
         """
         costs, returns = self.ends[..., 0], self.ends[..., 1]
-        budgets = np.asarray(
-            jax.vmap(lambda level: forward_budget(self.task.budget, level))(self.confidences)
-        )
+        budgets = np.asarray(self.budgets)
         limits = np.maximum(OVER_BUDGET * budgets, OVER_LEAST * costs.min(axis=0))
         return np.where(costs <= limits, returns, -np.inf).argmax(axis=0)
 

@@ -14,11 +14,27 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_compiled import fingerprint as tables_sha256
 from tacit.errors import ArgumentError
+from tacit.inference.methods import kind_of
+from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.result import Result
 from tacit.inference.sampled_ca_icrl import DataSet, SampledRounds, checked_settings
 from tacit.inference.simulated_inference import Asked, fingerprint
 from tacit.runs import versions
 from tacit.runs.continued import Told, run_to_the_end
+
+SETTINGS = {"objective": "counts", "votes": "visits", "reading": "graded"}
+"""The only ones there are, so far."""
+
+
+def in_rounds(method: str, settings: dict[str, Any]) -> bool:
+    """Whether sampling on a table is done in rounds of counted votes, not in the loop for all.
+
+    It is unless settings of an encoder are named. Those of CA-ICRL by reach, which is not for
+    tables, are to be refused here.
+    """
+    counted = all(SETTINGS.get(name) == value for name, value in settings.items())
+    reach = kind_of(method, settings, settings.get("objective")) is ReachCAICRL
+    return method == "ca-icrl" and (counted or reach)
 
 
 def infer_sampled(
@@ -29,11 +45,11 @@ def infer_sampled(
     progress: Told | None,
     notice: Callable[[str], None] | None,
 ) -> Result:
-    """`tacit.infer` by sampling with counted votes; gives what the exact computation gives."""
+    """`tacit.infer` by sampling with counted votes; a result like that of exact inference."""
     check_confidence(asked.confidence)
     check_training(asked.seed, asked.forward)
     for name, value in asked.settings.items():
-        if (name, value) not in (("objective", "reach"), ("reading", "graded")):
+        if SETTINGS.get(name) != value:
             raise ArgumentError(
                 f"CA-ICRL that samples on a table has no setting {name}={value!r}: it counts "
                 "visits and reads them graded; `forward` has the settings of PPO"
@@ -42,10 +58,11 @@ def infer_sampled(
     described = {
         "task": task.name,
         "tables_sha256": tables_sha256(task),
+        "temperature": float(task.temperature),
+        "budget": float(task.budget),
+        "rule_on": task.rule_on,
         "method": "ca-icrl",
-        "objective": "counts",
-        "votes": "visits",
-        "reading": "graded",
+        **SETTINGS,
         "sampled": True,
         "confidence": float(asked.confidence),
         "seed": asked.seed,

@@ -59,6 +59,7 @@ class Played(NamedTuple):
         policy: at the end.
         visits: share of the episodes that visited each query.
         cost: of an episode, in the mean.
+        reward: of an episode, in the mean.
         soft_return: reward and entropy of an episode, in the mean.
         price: of cost at the end.
     """
@@ -66,6 +67,7 @@ class Played(NamedTuple):
     policy: Float[Array, "H S A"]
     visits: Float[Array, " X"]
     cost: Float[Array, ""]
+    reward: Float[Array, ""]
     soft_return: Float[Array, ""]
     price: Float[Array, ""]
 
@@ -75,6 +77,7 @@ class Tally(NamedTuple):
 
     visits: Float[Array, " X"]
     cost: Float[Array, ""]
+    reward: Float[Array, ""]
     soft_return: Float[Array, ""]
 
 
@@ -113,7 +116,7 @@ def play_round(
     state, observations = jax.vmap(task.reset)(jax.random.split(world_key, settings.worlds))
     zero = jnp.zeros(settings.worlds)
     run = Run(learner, state, observations, Account(zero, zero, jnp.zeros(4)))
-    settled = jnp.arange(settings.iterations) >= (1 - SETTLED) * settings.iterations
+    settled = jnp.arange(settings.iterations) >= int((1 - SETTLED) * settings.iterations)
 
     def iteration(
         now: tuple[Run, Tally], given: tuple[Key[Array, ""], Array, Array]
@@ -124,6 +127,7 @@ def play_round(
         run, rollout = roll_out(task, run, settings, key=rollout_key)
         asked = queries_of(task, rollout, queries)
         surprise = -before.policy.log_probability(rollout.observations, rollout.actions)
+        earned = rollout.rewards.sum(axis=0).mean()
         rollout = rollout._replace(
             rewards=rollout.rewards + temperature * surprise, costs=orders.costs[asked][..., None]
         )
@@ -131,11 +135,11 @@ def play_round(
         resting = orders.imitate & (place < REST * settings.iterations)
         learner = rested(learner, before, resting)
         run = run._replace(learner=learner)
-        return (run, added(tally, rollout, asked, weight)), None
+        return (run, added(tally, rollout, asked, earned, weight)), None
 
     keys = jax.random.split(run_key, settings.iterations)
     weights = settled / settled.sum()
-    tally = Tally(jnp.zeros(queries), jnp.zeros(()), jnp.zeros(()))
+    tally = Tally(jnp.zeros(queries), jnp.zeros(()), jnp.zeros(()), jnp.zeros(()))
     (run, tally), _ = jax.lax.scan(
         iteration, (run, tally), (keys, jnp.arange(settings.iterations), weights)
     )
@@ -144,6 +148,7 @@ def play_round(
         policy=jax.nn.softmax(policy.logits(seen)),
         visits=tally.visits,
         cost=tally.cost,
+        reward=tally.reward,
         soft_return=tally.soft_return,
         price=run.learner.multiplier.price[0],
     )
@@ -216,13 +221,18 @@ def rested(learner: Learner, before: Learner, resting: Bool[Array, ""]) -> Learn
 
 
 def added(
-    tally: Tally, rollout: Rollout, asked: Int[Array, "T n"], weight: Float[Array, ""]
+    tally: Tally,
+    rollout: Rollout,
+    asked: Int[Array, "T n"],
+    earned: Float[Array, ""],
+    weight: Float[Array, ""],
 ) -> Tally:
-    """The tally with a rollout of whole episodes."""
+    """The tally with a rollout of whole episodes, whose rewards hold entropy by now."""
     queries = tally.visits.shape[0]
     visited = (asked[..., None] == jnp.arange(queries)).any(axis=0).mean(axis=0)
     return Tally(
         visits=tally.visits + weight * visited,
         cost=tally.cost + weight * rollout.costs.sum(axis=0).mean(),
+        reward=tally.reward + weight * earned,
         soft_return=tally.soft_return + weight * rollout.rewards.sum(axis=0).mean(),
     )
