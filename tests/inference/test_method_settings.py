@@ -37,7 +37,6 @@ from tacit.inference.voters import Voters
         (ReachCAICRL, {"every": 0}, "every"),
         (ReachCAICRL, {"temptation": -0.1}, "temptation"),
         (ICRL, {"temptation": 1.1}, "temptation"),
-        (ReachCAICRL, {"budget": 1.5}, "budget"),
         (ReachCAICRL, {"reading": "gentle"}, "reading"),
         (ReachCAICRL, {"objective": "counts"}, "objective"),
     ],
@@ -75,18 +74,18 @@ def test_every_method_has_settings_for_every_robot(name):
     ("settings", "kind"),
     [
         ({}, ReachCAICRL),
-        ({"reading": "hard", "budget": 0.1}, ReachCAICRL),
+        ({"reading": "hard", "temptation": 0.5}, ReachCAICRL),
         ({"objective": "reach"}, ReachCAICRL),
         ({"objective": "quantile"}, CAICRL),
         ({"encoder": "bidaf"}, CAICRL),
         ({"votes": "visits"}, CAICRL),
-        ({"buget": 0.1}, ReachCAICRL),
+        ({"temtation": 0.1}, ReachCAICRL),
     ],
 )
 def test_an_objective_or_a_setting_of_the_encoder_chooses_the_encoder(settings, kind):
     assert kind_of("ca-icrl", settings, settings.get("objective")) is kind
-    if "buget" in settings:
-        with pytest.raises(ArgumentError, match="did you mean budget"):
+    if "temtation" in settings:
+        with pytest.raises(ArgumentError, match="did you mean temptation"):
             make_method("ca-icrl", tacit.make("BlockedPoint"), settings)
         return
     assert type(make_method("ca-icrl", tacit.make("BlockedPoint"), settings)) is kind
