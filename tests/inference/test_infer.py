@@ -1,5 +1,6 @@
 """`tacit.infer` from outside: what it promises to whoever calls it."""
 
+import dataclasses
 import hashlib
 import itertools
 import os
@@ -13,7 +14,7 @@ from scipy import stats
 
 import tacit
 from tacit.environments.lab_tasks import chain
-from tacit.errors import ArgumentError, DemonstrationError
+from tacit.errors import ArgumentError, DemonstrationError, StorageError
 
 LEVELS = (0.3, 0.5, 0.7, 0.9)
 READINGS = ("soft", "hard", "graded")
@@ -297,3 +298,11 @@ def test_a_large_budget_does_not_break_the_promise():
     expert = tacit.train_expert(lenient)
     result = tacit.infer(lenient, tacit.collect(expert, 20, seed=0), confidence=0.9)
     assert expert.violation > 0.1 >= violation(lenient, result.policy)
+
+
+@pytest.mark.parametrize("other", [{"budget": 0.5}, {"temperature": 2.0}])
+def test_another_task_of_the_same_tables_is_another_request(task, data, other, tmp_path):
+    tacit.infer(task, data, folder=tmp_path)
+    tacit.infer(task, data, folder=tmp_path)
+    with pytest.raises(StorageError, match="tables_sha256"):
+        tacit.infer(dataclasses.replace(task, **other), data, folder=tmp_path)

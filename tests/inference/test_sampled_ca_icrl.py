@@ -3,17 +3,13 @@
 import dataclasses
 import itertools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gymnasium.spaces import Discrete
 
 import tacit
-from tacit.control.constrained_planning import Dynamics, penalised_plan
-from tacit.control.networks import make_policy
 from tacit.control.ppo import PPO
-from tacit.control.soft_planning import occupancy, visit_probability
+from tacit.control.sampled_planning import Conduct, Played
 from tacit.environments.lab_tasks import chain
 from tacit.environments.tabular_compiled import tabular_compiled
 from tacit.errors import ArgumentError, DivergenceError, StorageError
@@ -27,13 +23,6 @@ from tacit.inference.sampled_ca_icrl import (
     round_settings,
 )
 from tacit.inference.sampled_inference import in_rounds
-from tacit.inference.sampled_round import (
-    Orders,
-    Played,
-    every_observation,
-    imitation,
-    play_rounds,
-)
 
 
 @pytest.fixture(scope="module")
@@ -56,21 +45,6 @@ def quick(task):
     )
 
 
-def ordered(task, price, costs=None, *, imitate=False, experts=None):
-    """Orders for one round, in an axis of one."""
-    shape = (task.horizon, task.number_of_states, task.number_of_actions)
-    return jax.tree.map(
-        lambda part: jnp.asarray(part)[None],
-        Orders(
-            costs=jnp.zeros(task.number_of_states) if costs is None else jnp.asarray(costs),
-            budget=jnp.asarray(1e6),
-            price=jnp.asarray(price),
-            imitate=jnp.asarray(imitate),
-            experts=jnp.zeros(shape) if experts is None else jnp.asarray(experts),
-        ),
-    )
-
-
 def test_a_data_set_counts_visitors_and_actions(task, walks):
     counted = DataSet.of(task, walks)
     visitors = np.zeros(task.number_of_states)
@@ -85,58 +59,6 @@ def test_a_data_set_counts_visitors_and_actions(task, walks):
     assert counted.number == len(walks)
     np.testing.assert_array_equal(counted.visitors, visitors)
     np.testing.assert_array_equal(counted.actions, actions)
-
-
-@pytest.mark.slow
-def test_a_round_finds_the_soft_policy_of_exact_planning(task):
-    costs = np.where(np.arange(task.number_of_states) < 2, 1.0, 0.0)
-    settings = dataclasses.replace(
-        round_settings(task),
-        steps=200 * 64 * 10,
-        multiplier=dataclasses.replace(round_settings(task).multiplier, rate=0.0),
-    )
-    compiled, keys = tabular_compiled(task), jax.random.split(jax.random.key(0), 1)
-    played = play_rounds(compiled, settings, task.temperature, ordered(task, 1.0), keys)
-    dynamics = Dynamics.of(task)
-    exact = penalised_plan(dynamics, jnp.zeros_like(dynamics.rewards), 0.0, task.horizon)
-    wanted = visit_probability(dynamics.transitions, dynamics.initial, exact.policy)
-    np.testing.assert_allclose(played.visits[0], wanted, atol=0.05)
-    careful = play_rounds(compiled, settings, task.temperature, ordered(task, 500.0, costs), keys)
-    assert careful.cost[0] < 0.05 < (played.visits[0] * costs).sum()
-
-
-def test_what_a_round_tells_is_true_of_its_policy(task, quick):
-    """With a rate of zero the policy never changes, and all is known exactly."""
-    still = dataclasses.replace(quick, learning_rate=1e-12, worlds=512, minibatch=512 * 10 // 2)
-    still = dataclasses.replace(still, steps=8 * 512 * 10)
-    costs = np.linspace(0, 1, task.number_of_states)
-    played = play_rounds(
-        tabular_compiled(task),
-        still,
-        task.temperature,
-        ordered(task, 1.0, costs),
-        jax.random.split(jax.random.key(1), 1),
-    )
-    policy = jnp.asarray(played.policy[0])
-    np.testing.assert_allclose(policy.sum(axis=-1), 1, rtol=1e-5)
-    dynamics = Dynamics.of(task)
-    pairs = occupancy(dynamics.transitions, dynamics.initial, policy)
-    visits = visit_probability(dynamics.transitions, dynamics.initial, policy)
-    entropy = -(pairs * jnp.log(policy)).sum()
-    soft = (pairs * dynamics.rewards).sum() + task.temperature * entropy
-    np.testing.assert_allclose(played.visits[0], visits, atol=0.05)
-    np.testing.assert_allclose(played.cost[0], (pairs * costs[:, None]).sum(), rtol=0.05)
-    np.testing.assert_allclose(played.soft_return[0], soft, rtol=0.05)
-
-
-def test_an_imitation_does_what_the_experts_did(task):
-    experts = np.zeros((task.horizon, task.number_of_states, task.number_of_actions))
-    experts[:, 2, 1] = 5
-    seen = every_observation(tabular_compiled(task))
-    policy = make_policy(seen.shape[-1], Discrete(3), (16,), 0.01, key=jax.random.key(0))
-    table = jax.nn.softmax(imitation(policy, jnp.asarray(experts), seen).logits(seen))
-    np.testing.assert_allclose(table[:, 2, 1], 0.9 + 0.1 / 3, atol=0.02)
-    np.testing.assert_allclose(table[:, 2, 0], 0.1 / 3, atol=0.02)
 
 
 def test_rounds_tempt_first_and_end_at_the_confidence(task, walks, quick):
@@ -234,6 +156,9 @@ def test_a_run_goes_on_bit_for_bit(task, walks, quick, tmp_path, monkeypatch):
     np.testing.assert_array_equal(continued.constraint.beta, whole.constraint.beta)
     with pytest.raises(StorageError, match="other settings"):
         tacit.infer(task, walks, folder=tmp_path / "run", **{**asked, "confidence": 0.5})
+    generous = dataclasses.replace(task, budget=0.5)
+    with pytest.raises(StorageError, match="other settings"):
+        tacit.infer(generous, walks, folder=tmp_path / "run", **asked)
 
 
 @pytest.mark.slow
@@ -270,7 +195,7 @@ def test_a_budget_of_another_kind_is_refused(task, walks, quick):
 def test_a_round_that_ends_in_no_number_stops_the_run(task, walks, quick, monkeypatch):
     run = SampledRounds(task, [DataSet.of(task, walks)], [0.9], [0], quick)
     nothing = jnp.zeros((1, 1))
-    played = Played(nothing, nothing, nothing + jnp.nan, nothing, nothing, nothing)
+    played = Played(nothing, nothing, Conduct(nothing, nothing + jnp.nan, nothing, nothing))
     monkeypatch.setattr(sampled_ca_icrl, "play_rounds", lambda *given: played)
     with pytest.raises(DivergenceError, match="cost is not finite in round 1 of 13"):
         run.advance()

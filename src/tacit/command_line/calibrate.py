@@ -60,7 +60,7 @@ def constraint_in(folder: Path, held_out: Trajectories) -> LearnedConstraint:
     """The constraint of a run that learned from others than these."""
     result = load(folder)
     if not isinstance(result, SimulatedResult):
-        raise ArgumentError(f"{folder}: a constraint in a table is exact; nothing to calibrate")
+        raise ArgumentError(f"{folder}: a constraint in a table has nothing to calibrate")
     if result.task is not None:
         seen = fingerprint(ExpertSteps.of(result.task, held_out))
         if seen == result.settings["demonstrations_sha256"]:

@@ -80,17 +80,33 @@ def infer(
     asked = {"method": method, "confidence": confidence, "seed": seed, "folder": out, **options}
     if isinstance(chosen, TabularTask) and method == "ca-icrl" and not sampled:
         facts = learned_exactly(chosen, demonstrations, asked, train or learn)
-    elif isinstance(chosen, TabularTask) and in_rounds(method, {**options, **given_words(learn)}):
-        facts = learned_in_rounds(chosen, demonstrations, train, {**asked, **given_words(learn)})
     else:
-        kind = kind_named(method, learn, options)
-        asked.update(method_settings(kind, learn), sampled=sampled, threads=threads)
-        forward = with_settings(forward_preset(kind, as_simulator(chosen)), train)
-        facts = learned_by_sampling(chosen, demonstrations, forward, asked)
+        asked.update(sampled=sampled, threads=threads)
+        facts = learned_with_settings(chosen, demonstrations, asked, options, learn, train)
     show_facts(
         f"{method} on {chosen.name}, {len(demonstrations)} demonstrations",
         {**facts, **({"saved in": str(out)} if out else {})},
     )
+
+
+def learned_with_settings(
+    task: TabularTask | SimulatedTask,
+    demonstrations: Trajectories,
+    asked: dict[str, Any],
+    options: dict[str, Any],
+    learn: tuple[str, ...],
+    train: tuple[str, ...],
+) -> dict[str, str]:
+    """Learn by sampling with the settings of --learn and --train, then say how it went."""
+    method, given = asked["method"], {**options, **given_words(learn)}
+    if isinstance(task, TabularTask) and in_rounds(method, given):
+        forward = with_settings(round_settings(task), train)
+        result = learned_by_sampling(task, demonstrations, forward, asked | given, rounds=ROUNDS)
+        return performance(result) | effort(result)
+    kind = kind_named(method, learn, options)
+    asked.update(method_settings(kind, learn))
+    forward = with_settings(forward_preset(kind, as_simulator(task)), train)
+    return sampled_performance(learned_by_sampling(task, demonstrations, forward, asked))
 
 
 def kind_named(method: str, learn: tuple[str, ...], options: dict[str, Any]) -> type[Method]:
@@ -102,32 +118,6 @@ def kind_named(method: str, learn: tuple[str, ...], options: dict[str, Any]) -> 
 def given_words(learn: tuple[str, ...]) -> dict[str, str]:
     """The settings of --learn as they were written."""
     return {name: value for name, _, value in (setting.partition("=") for setting in learn)}
-
-
-def learned_in_rounds(
-    task: TabularTask,
-    demonstrations: Trajectories,
-    train: tuple[str, ...],
-    asked: dict[str, Any],
-) -> dict[str, str]:
-    """Learn by sampling on a table, then say how it went."""
-    forward = with_settings(round_settings(task), train)
-    whole = dataclasses.replace(forward, steps=ROUNDS * forward.iterations * forward.batch)
-    with watched(f"ca-icrl on {task.name}", whole) as watch:
-        result = inference.infer(
-            task,
-            demonstrations,
-            sampled=True,
-            forward=forward,
-            progress=watch,
-            notice=lambda sentence: console.print(f"note: {sentence}", markup=False),
-            **asked,
-        )
-    return {
-        **performance(result),
-        "steps": f"{int(result.metrics['steps']):,}",
-        "time": f"{result.metrics['minutes']:.1f} min",
-    }
 
 
 def learned_exactly(
@@ -157,10 +147,12 @@ def learned_by_sampling(
     demonstrations: Trajectories,
     forward: PPO,
     asked: dict[str, Any],
-) -> dict[str, str]:
-    """Learn with a progress bar, then say how it went."""
-    with watched(f"{asked['method']} on {task.name}", forward) as watch:
-        result = inference.infer(
+    rounds: int = 1,
+) -> Any:
+    """Learn with a progress bar, over so many rounds of `forward`."""
+    whole = dataclasses.replace(forward, steps=rounds * forward.iterations * forward.batch)
+    with watched(f"{asked['method']} on {task.name}", whole) as watch:
+        return inference.infer(
             task,
             demonstrations,
             progress=watch,
@@ -168,7 +160,14 @@ def learned_by_sampling(
             forward=forward,
             **asked,
         )
-    return sampled_performance(result)
+
+
+def effort(result: Result | SimulatedResult) -> dict[str, str]:
+    """What it took to learn by sampling."""
+    return {
+        "steps": f"{int(result.metrics['steps']):,}",
+        "time": f"{result.metrics['minutes']:.1f} min",
+    }
 
 
 def sampled_performance(result: SimulatedResult) -> dict[str, str]:
@@ -200,10 +199,7 @@ def sampled_performance(result: SimulatedResult) -> dict[str, str]:
     if isinstance(result.constraint.model, ReachModel):
         for place, rule in enumerate(result.constraint.rules()[:SHOWN_RULES]):
             facts[f"rule {place + 1}"] = str(rule)
-    return facts | {
-        "steps": f"{int(metrics['steps']):,}",
-        "time": f"{metrics['minutes']:.1f} min",
-    }
+    return facts | effort(result)
 
 
 def performance(result: Result, episodes: int | None = None, seed: int = 51) -> dict[str, str]:

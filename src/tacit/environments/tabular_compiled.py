@@ -1,6 +1,5 @@
 """Tabular tasks as pure JAX functions and as simulators, for the methods that learn by doing."""
 
-import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_environment import EpisodeError, draw_agent, draw_map
 from tacit.environments.task import SimulatedTask
 from tacit.environments.world_checks import check_render_mode
+from tacit.runs.tree_file import fingerprint
 
 
 class TabularState(NamedTuple):
@@ -165,12 +165,14 @@ class TabularWorldEnvironment(CompiledEnvironment):
         return draw_agent(self.map, self.tabular, int(self.state.place))
 
 
-def fingerprint(task: TabularTask) -> str:
-    """A sha256 of all that decides what happens."""
-    digest = hashlib.sha256()
-    for table in (task.transitions, task.rewards, task.costs, task.initial):
-        digest.update(np.ascontiguousarray(table).tobytes())
-    return digest.hexdigest()
+def tables_sha256(task: TabularTask) -> str:
+    """A sha256 of all that decides what happens in a task, and what is learned on it."""
+    tables = ("transitions", "rewards", "costs", "initial")
+    numbers = ("horizon", "temperature", "budget", "rule_on")
+    return fingerprint(
+        {name: getattr(task, name) for name in tables},
+        {name: getattr(task, name) for name in numbers},
+    )
 
 
 def simulated(task: TabularTask) -> SimulatedTask:
@@ -185,7 +187,7 @@ def simulated(task: TabularTask) -> SimulatedTask:
 
     return SimulatedTask(
         name=task.name,
-        options={"horizon": task.horizon, "tables_sha256": fingerprint(task)},
+        options={"horizon": task.horizon, "tables_sha256": tables_sha256(task)},
         observation_space=compiled.observation_space,
         action_space=compiled.action_space,
         horizon=task.horizon,

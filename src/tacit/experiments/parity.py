@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from tacit.control.expert import collect, train_expert
-from tacit.control.soft_planning import occupancy, violation_probability
 from tacit.environments.lab_tasks import chain, grid_world
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate, mean_interval
+from tacit.evaluation.violation import exact_performance
 from tacit.experiments.coverage import Progress, identity, read_json, write_json
 from tacit.experiments.methods_table import pipes
 from tacit.inference.infer import infer_tabular
@@ -29,7 +28,6 @@ from tacit.inference.sampled_ca_icrl import (
     SampledRounds,
     round_settings,
 )
-from tacit.precision import in_double_precision
 from tacit.runs import versions
 from tacit.runs.atomic_write import atomic_write
 from tacit.runs.settings_file import keep_settings
@@ -193,17 +191,11 @@ def played(
     ]
 
 
-@in_double_precision
 def worth(task: TabularTask, policy: np.ndarray) -> list[float]:
     """Violation and reward of a policy, exactly."""
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
-        transitions, initial = jnp.asarray(task.transitions), jnp.asarray(task.initial)
-        table = jnp.asarray(policy, float)
-        table = table / table.sum(axis=-1, keepdims=True)
-        reward = (occupancy(transitions, initial, table) * jnp.asarray(task.rewards)).sum()
-        costs = jnp.asarray(task.costs)
-        violation = violation_probability(transitions, initial, table, costs)
-    return [float(violation), float(reward)]
+        judged = exact_performance(task, policy)
+    return [judged.violation, judged.reward]
 
 
 def reward_scale(task: TabularTask) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import nearest
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_compiled import fingerprint as tables_sha256
+from tacit.environments.tabular_compiled import tables_sha256
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.inference.methods import check_method

@@ -27,12 +27,12 @@ from tacit.constraints.belief import forward_budget, step_cost
 from tacit.constraints.votes import counted_votes, visits_of
 from tacit.control.multiplier import Multiplier
 from tacit.control.ppo import PPO
+from tacit.control.sampled_planning import Orders, Played, play_rounds
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_compiled import tabular_compiled
 from tacit.errors import ArgumentError, DivergenceError
 from tacit.inference.counted_belief import LEVELS
-from tacit.inference.sampled_round import Orders, Played, play_rounds
 
 TEMPTING = (None, *LEVELS, *LEVELS)
 """The confidence of every round that looks for temptation; at None nothing costs."""
@@ -225,29 +225,30 @@ class SampledRounds:
             self.compiled, self.settings, float(self.task.temperature), self.orders(), keys
         )
         self.check(played)
+        conduct = played.conduct
         end = self.iteration - len(TEMPTING)
         if end < 0:
-            self.tempted = np.maximum(self.tempted, np.asarray(played.visits))
+            self.tempted = np.maximum(self.tempted, np.asarray(conduct.visits))
         else:
             self.policies[end] = np.asarray(played.policy)
-            told = (played.cost, played.soft_return, played.price)
+            told = (conduct.cost, conduct.soft_return, played.price)
             self.ends[end] = np.stack([np.asarray(part) for part in told], axis=-1)
         self.iteration += 1
         self.seconds += time.perf_counter() - began
-        facts = {
+        return {
             "round": float(self.iteration),
             "steps": self.steps,
-            "reward": float(played.reward.mean()),
-            "soft_return": float(played.soft_return.mean()),
-            "cost": float(played.cost.mean()),
+            "reward": float(conduct.reward.mean()),
+            "soft_return": float(conduct.soft_return.mean()),
+            "cost": float(conduct.cost.mean()),
             "multiplier": float(played.price.mean()),
             "seconds": self.seconds,
         }
-        return facts
 
     def check(self, played: Played) -> None:
         """Raise an error that names what is no number, and when."""
-        for name, values in played._asdict().items():
+        named = {"policy": played.policy, "price": played.price, **played.conduct._asdict()}
+        for name, values in named.items():
             if not np.isfinite(np.asarray(values)).all():
                 raise DivergenceError(
                     f"ca-icrl on {self.task.name} diverged: {name} is not finite in round "

@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from tacit.constraints.tabular_constraint import TabularConstraint, check_confidence
+from tacit.constraints.tabular_constraint import check_confidence
 from tacit.constraints.votes import visits_of
 from tacit.control.expert import check_training
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_compiled import fingerprint as tables_sha256
+from tacit.environments.tabular_compiled import tables_sha256
 from tacit.errors import ArgumentError
 from tacit.inference.methods import kind_of
 from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.result import Result
 from tacit.inference.sampled_ca_icrl import DataSet, SampledRounds, checked_settings
 from tacit.inference.simulated_inference import Asked, fingerprint
+from tacit.inference.tabular_ca_icrl import TabularCAICRL, constraint_of
 from tacit.runs import versions
 from tacit.runs.continued import Told, run_to_the_end
 
@@ -58,9 +59,6 @@ def infer_sampled(
     described = {
         "task": task.name,
         "tables_sha256": tables_sha256(task),
-        "temperature": float(task.temperature),
-        "budget": float(task.budget),
-        "rule_on": task.rule_on,
         "method": "ca-icrl",
         **SETTINGS,
         "sampled": True,
@@ -86,16 +84,7 @@ def summed_up(
 ) -> Result:
     """The result of the only run."""
     alpha, beta = (np.asarray(votes[0], float) for votes in run.belief())
-    constraint = TabularConstraint(
-        alpha=alpha,
-        beta=beta,
-        confidence=described["confidence"],
-        reading="graded",
-        budget=task.budget,
-        number_of_actions=task.number_of_actions,
-        rule_on=task.rule_on or "state",
-        any_confidence=True,
-    )
+    constraint = constraint_of(task, alpha, beta, described["confidence"], TabularCAICRL())
     policy = run.policy(0).astype(float)
     mean_visits = visits_of(task, demonstrations).mean(axis=0)
     return Result(

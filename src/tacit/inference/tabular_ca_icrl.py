@@ -80,9 +80,26 @@ def learn_constraint(
         confidence=confidence,
         method=method,
     )
-    constraint = TabularConstraint(
-        alpha=np.asarray(belief.alpha),
-        beta=np.asarray(belief.beta),
+    constraint = constraint_of(task, belief.alpha, belief.beta, confidence, method)
+    facts = (
+        {"rounds": float(belief.rounds)}
+        if method.objective == "counts"
+        else {"visit_gap": float(belief.gap)}
+    )
+    return constraint, facts
+
+
+def constraint_of(
+    task: TabularTask,
+    alpha: jax.Array | np.ndarray,
+    beta: jax.Array | np.ndarray,
+    confidence: float,
+    method: TabularCAICRL,
+) -> TabularConstraint:
+    """A belief about a task's queries as a constraint."""
+    return TabularConstraint(
+        alpha=np.asarray(alpha),
+        beta=np.asarray(beta),
         confidence=float(confidence),
         reading=method.reading,
         budget=task.budget,
@@ -90,12 +107,6 @@ def learn_constraint(
         rule_on=task.rule_on or "state",
         any_confidence=method.any_confidence,
     )
-    facts = (
-        {"rounds": float(belief.rounds)}
-        if method.objective == "counts"
-        else {"visit_gap": float(belief.gap)}
-    )
-    return constraint, facts
 
 
 def belief_from(dynamics, visitors, mean_visits, number, *, task, confidence, method):

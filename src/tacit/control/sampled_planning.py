@@ -1,10 +1,11 @@
-"""One round of Algorithm 1 on a tabular task by sampling: PPO with entropy against given costs.
+"""The best soft policy within a budget of cost on a tabular task, by sampling: PPO with entropy.
 
     maximise  E[sum_t r_t - nu c_t - temperature * log pi(a_t | s_t, t)]           (equation 4)
 
 Entropy enters as a reward, so that the best policy is that of soft value iteration and its own
-randomness is no exploration to be switched off. All functions are pure: many rounds may be a `vmap`
-axis, which is what an accelerator is good for.
+randomness is no exploration to be switched off: what `constrained_planning` computes, learned from
+rollouts alone. All functions are pure: many rounds may be a `vmap` axis, which is what an
+accelerator is good for.
 """
 
 from typing import Any, NamedTuple
@@ -52,33 +53,34 @@ class Orders(NamedTuple):
     experts: Float[Array, "H S A"]
 
 
+class Conduct(NamedTuple):
+    """What a policy does, in the mean over episodes.
+
+    Fields:
+        visits: share of the episodes that visited each query.
+        cost: of an episode.
+        reward: of an episode.
+        soft_return: reward and entropy of an episode.
+    """
+
+    visits: Float[Array, " X"]
+    cost: Float[Array, ""]
+    reward: Float[Array, ""]
+    soft_return: Float[Array, ""]
+
+
 class Played(NamedTuple):
-    """What came of a round, once the policy had settled.
+    """What came of a round.
 
     Fields:
         policy: at the end.
-        visits: share of the episodes that visited each query.
-        cost: of an episode, in the mean.
-        reward: of an episode, in the mean.
-        soft_return: reward and entropy of an episode, in the mean.
         price: of cost at the end.
+        conduct: what the policy did once it had settled.
     """
 
     policy: Float[Array, "H S A"]
-    visits: Float[Array, " X"]
-    cost: Float[Array, ""]
-    reward: Float[Array, ""]
-    soft_return: Float[Array, ""]
     price: Float[Array, ""]
-
-
-class Tally(NamedTuple):
-    """Means over the settled part of a round, as they grow."""
-
-    visits: Float[Array, " X"]
-    cost: Float[Array, ""]
-    reward: Float[Array, ""]
-    soft_return: Float[Array, ""]
+    conduct: Conduct
 
 
 @eqx.filter_jit
@@ -116,41 +118,35 @@ def play_round(
     state, observations = jax.vmap(task.reset)(jax.random.split(world_key, settings.worlds))
     zero = jnp.zeros(settings.worlds)
     run = Run(learner, state, observations, Account(zero, zero, jnp.zeros(4)))
-    settled = jnp.arange(settings.iterations) >= int((1 - SETTLED) * settings.iterations)
 
-    def iteration(
-        now: tuple[Run, Tally], given: tuple[Key[Array, ""], Array, Array]
-    ) -> tuple[tuple[Run, Tally], None]:
-        (run, tally), (key, place, weight) = now, given
+    def iteration(run: Run, given: tuple[Key[Array, ""], Array]) -> tuple[Run, Conduct]:
+        key, place = given
         rollout_key, update_key = jax.random.split(key)
         before = run.learner
         run, rollout = roll_out(task, run, settings, key=rollout_key)
         asked = queries_of(task, rollout, queries)
+        costs = orders.costs[asked]
         surprise = -before.policy.log_probability(rollout.observations, rollout.actions)
-        earned = rollout.rewards.sum(axis=0).mean()
-        rollout = rollout._replace(
-            rewards=rollout.rewards + temperature * surprise, costs=orders.costs[asked][..., None]
+        soft = rollout.rewards + temperature * surprise
+        conduct = Conduct(
+            visits=(asked[..., None] == jnp.arange(queries)).any(axis=0).mean(axis=0),
+            cost=costs.sum(axis=0).mean(),
+            reward=rollout.rewards.sum(axis=0).mean(),
+            soft_return=soft.sum(axis=0).mean(),
         )
-        learner, _ = learning.learn(run.learner, rollout, settings, key=update_key)
+        rollout = rollout._replace(rewards=soft, costs=costs[..., None])
+        learner, _ = learning.learn(before, rollout, settings, key=update_key)
         resting = orders.imitate & (place < REST * settings.iterations)
-        learner = rested(learner, before, resting)
-        run = run._replace(learner=learner)
-        return (run, added(tally, rollout, asked, earned, weight)), None
+        return run._replace(learner=rested(learner, before, resting)), conduct
 
     keys = jax.random.split(run_key, settings.iterations)
-    weights = settled / settled.sum()
-    tally = Tally(jnp.zeros(queries), jnp.zeros(()), jnp.zeros(()), jnp.zeros(()))
-    (run, tally), _ = jax.lax.scan(
-        iteration, (run, tally), (keys, jnp.arange(settings.iterations), weights)
-    )
+    run, conducts = jax.lax.scan(iteration, run, (keys, jnp.arange(settings.iterations)))
+    settled = int((1 - SETTLED) * settings.iterations)
     policy: Any = run.learner.policy
     return Played(
         policy=jax.nn.softmax(policy.logits(seen)),
-        visits=tally.visits,
-        cost=tally.cost,
-        reward=tally.reward,
-        soft_return=tally.soft_return,
         price=run.learner.multiplier.price[0],
+        conduct=jax.tree.map(lambda means: means[settled:].mean(axis=0), conducts),
     )
 
 
@@ -217,22 +213,4 @@ def rested(learner: Learner, before: Learner, resting: Bool[Array, ""]) -> Learn
         policy=kept(learner.policy, before.policy),
         policy_optimiser=kept(learner.policy_optimiser, before.policy_optimiser),
         multiplier=kept(price, before.multiplier),
-    )
-
-
-def added(
-    tally: Tally,
-    rollout: Rollout,
-    asked: Int[Array, "T n"],
-    earned: Float[Array, ""],
-    weight: Float[Array, ""],
-) -> Tally:
-    """The tally with a rollout of whole episodes, whose rewards hold entropy by now."""
-    queries = tally.visits.shape[0]
-    visited = (asked[..., None] == jnp.arange(queries)).any(axis=0).mean(axis=0)
-    return Tally(
-        visits=tally.visits + weight * visited,
-        cost=tally.cost + weight * rollout.costs.sum(axis=0).mean(),
-        reward=tally.reward + weight * earned,
-        soft_return=tally.soft_return + weight * rollout.rewards.sum(axis=0).mean(),
     )
