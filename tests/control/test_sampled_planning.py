@@ -14,7 +14,7 @@ from tacit.control.sampled_planning import Orders, every_observation, imitation,
 from tacit.control.soft_planning import occupancy, visit_probability
 from tacit.environments.lab_tasks import chain
 from tacit.environments.tabular_compiled import tabular_compiled
-from tacit.inference.sampled_ca_icrl import round_settings
+from tacit.inference.round_settings import round_settings
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +32,7 @@ def ordered(task, price, costs=0.0):
             costs=jnp.broadcast_to(jnp.asarray(costs), task.number_of_states),
             budget=jnp.asarray(1e6),
             price=jnp.asarray(price),
+            firm=jnp.asarray(True),
             imitate=jnp.asarray(False),
             experts=jnp.zeros(shape),
         ),
@@ -41,11 +42,7 @@ def ordered(task, price, costs=0.0):
 @pytest.mark.slow
 def test_a_round_finds_the_soft_policy_of_exact_planning(task):
     costs = np.where(np.arange(task.number_of_states) < 2, 1.0, 0.0)
-    settings = dataclasses.replace(
-        round_settings(task),
-        steps=200 * 64 * 10,
-        multiplier=dataclasses.replace(round_settings(task).multiplier, rate=0.0),
-    )
+    settings = dataclasses.replace(round_settings(task), steps=200 * 64 * 10)
     compiled, keys = tabular_compiled(task), jax.random.split(jax.random.key(0), 1)
     played = play_rounds(compiled, settings, task.temperature, ordered(task, 1.0), keys)
     dynamics = Dynamics.of(task)
@@ -83,6 +80,10 @@ def test_what_a_round_tells_is_true_of_its_policy(task):
     entropy = -(pairs * jnp.log(policy)).sum()
     soft = (pairs * dynamics.rewards).sum() + task.temperature * entropy
     np.testing.assert_allclose(played.conduct.visits[0], visits, atol=0.05)
+    now = task.initial
+    for step, present in zip(policy, played.conduct.presence[0], strict=True):
+        np.testing.assert_allclose(present, now, atol=0.05)
+        now = np.einsum("s,sa,sax->x", now, step, task.transitions)
     np.testing.assert_allclose(played.conduct.cost[0], (pairs * costs[:, None]).sum(), rtol=0.05)
     np.testing.assert_allclose(played.conduct.soft_return[0], soft, rtol=0.05)
 

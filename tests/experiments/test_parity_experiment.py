@@ -53,7 +53,10 @@ def test_every_run_is_kept_and_compared(task, out):
     exact = tacit.infer(task, walks, confidence=0.9)
     record = json.loads(next((out / "runs").rglob("4-2-0.9.json")).read_text())
     assert record["exact"] == pytest.approx(worth(task, exact.policy))
-    assert record["sampled"] in [pytest.approx(end[3:]) for end in record["ends"]]
+    met = record["policies"]
+    assert sum(policy["weight"] for policy in met) == pytest.approx(1)
+    spent = sum(policy["weight"] * policy["cost"] for policy in met)
+    assert spent == pytest.approx(record["learned_cost"])
     assert "of 2 cells agree" in (out / "parity.md").read_text()
 
 

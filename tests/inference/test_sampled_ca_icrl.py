@@ -8,20 +8,17 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.control.constrained_planning import Dynamics
+from tacit.control.policy_mixture import mixed_policy
 from tacit.control.ppo import PPO
 from tacit.control.sampled_planning import Conduct, Played
+from tacit.control.soft_planning import occupancy
 from tacit.environments.lab_tasks import chain
 from tacit.environments.tabular_compiled import tabular_compiled
 from tacit.errors import ArgumentError, DivergenceError, StorageError
 from tacit.inference import sampled_ca_icrl
-from tacit.inference.sampled_ca_icrl import (
-    ENDS,
-    ROUNDS,
-    TEMPTING,
-    DataSet,
-    SampledRounds,
-    round_settings,
-)
+from tacit.inference.round_settings import round_settings
+from tacit.inference.sampled_ca_icrl import ENDS, ROUNDS, TEMPTING, DataSet, SampledRounds
 from tacit.inference.sampled_inference import in_rounds
 
 
@@ -70,9 +67,11 @@ def test_rounds_tempt_first_and_end_at_the_confidence(task, walks, quick):
     while not run.finished:
         orders = run.orders()
         tempting = run.iteration < len(TEMPTING)
-        assert bool(orders.imitate[0]) == (not tempting and ENDS[run.iteration - len(TEMPTING)])
-        allowed = 0.5 if tempting else 1 - 0.9
-        assert float(orders.budget[0]) == pytest.approx(allowed)
+        imitate, price = (False, 1.0) if tempting else ENDS[run.iteration - len(TEMPTING)]
+        assert bool(orders.imitate[0]) == imitate
+        assert float(orders.price[0]) == price
+        assert bool(orders.firm[0]) != tempting
+        assert float(orders.budget[0]) == pytest.approx(0.5 if tempting else 1 - 0.9)
         run.advance()
         tempted.append(run.tempted.copy())
     for before, after in itertools.pairwise(tempted):
@@ -83,18 +82,22 @@ def test_rounds_tempt_first_and_end_at_the_confidence(task, walks, quick):
     assert run.iteration == ROUNDS
 
 
-def test_the_better_end_is_chosen(task, walks, quick):
-    counted = DataSet.of(task, walks)
-    run = SampledRounds(task, [counted] * 4, [0.7] * 4, list(range(4)), quick)
-    within, beyond = task.budget, 100 * task.budget
-    run.ends[0, :, 0] = [within, within, beyond, beyond]
-    run.ends[1, :, 0] = [within, within, within, beyond]
-    run.ends[0, :, 1] = [5.0, 4.0, 9.0, 9.0]
-    run.ends[1, :, 1] = [4.0, 5.0, 1.0, 1.0]
-    assert run.chosen().tolist() == [0, 1, 1, 0]
-    run.policies[1, 1] = 7.0
-    assert (run.policy(1) == 7.0).all()
-    assert run.facts(2)["learned_cost"] == pytest.approx(within)
+def test_a_run_ends_with_the_best_mixture_of_what_it_met(task, walks, quick):
+    run = SampledRounds(task, [DataSet.of(task, walks)] * 2, [0.7, 0.9], [0, 1], quick)
+    while not run.finished:
+        run.advance()
+    dynamics = Dynamics.of(task)
+    for number in range(2):
+        weights, spent = run.mixture(number)
+        costs = np.asarray(run.costs(run.confidences)[number])[:, None]
+        for policy, cost in zip(run.policies[:, number], spent, strict=True):
+            pairs = occupancy(dynamics.transitions, dynamics.initial, jnp.asarray(policy))
+            assert cost == pytest.approx(float((pairs * costs).sum()), rel=0.35, abs=0.03)
+        assert run.facts(number)["learned_cost"] == pytest.approx(weights @ spent)
+        np.testing.assert_allclose(
+            run.policy(number),
+            mixed_policy(run.policies[:, number], run.presence[:, number], weights),
+        )
 
 
 def test_runs_side_by_side_are_what_they_are_alone(task, walks, quick):
@@ -195,9 +198,10 @@ def test_a_budget_of_another_kind_is_refused(task, walks, quick):
 def test_a_round_that_ends_in_no_number_stops_the_run(task, walks, quick, monkeypatch):
     run = SampledRounds(task, [DataSet.of(task, walks)], [0.9], [0], quick)
     nothing = jnp.zeros((1, 1))
-    played = Played(nothing, nothing, Conduct(nothing, nothing + jnp.nan, nothing, nothing))
+    fine = Conduct(nothing, nothing, nothing, nothing, nothing)
+    played = Played(nothing, nothing, fine._replace(cost=nothing + jnp.nan))
     monkeypatch.setattr(sampled_ca_icrl, "play_rounds", lambda *given: played)
-    with pytest.raises(DivergenceError, match="cost is not finite in round 1 of 13"):
+    with pytest.raises(DivergenceError, match=f"cost is not finite in round 1 of {ROUNDS}"):
         run.advance()
     assert run.iteration == 0
 

@@ -22,7 +22,8 @@ from tacit.errors import ArgumentError
 from tacit.inference.method import Method
 from tacit.inference.methods import check_method, forward_preset, kind_of
 from tacit.inference.result import Result
-from tacit.inference.sampled_ca_icrl import ROUNDS, round_settings
+from tacit.inference.round_settings import round_settings
+from tacit.inference.sampled_ca_icrl import ROUNDS
 from tacit.inference.sampled_inference import in_rounds
 from tacit.inference.simulated_result import SimulatedResult
 

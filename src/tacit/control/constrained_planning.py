@@ -43,6 +43,16 @@ class Plan(NamedTuple):
     cost: Float[Array, ""]
 
 
+def attainable_budget(budget: Array | float, least: Array | float) -> Array:
+    """The budget, or a little more than the least cost where no policy is within it.
+
+    Slippery ground, or a constraint so tight that even the most careful policy leaves it, make a
+    budget impossible. Then it is raised just above the least cost there is, by 5 % of it or by the
+    budget, whichever is less: as careful as possible, and among such policies the best.
+    """
+    return jnp.maximum(budget, least + jnp.minimum(SLACK * least, budget))
+
+
 def penalised_plan(
     dynamics: Dynamics, costs: Float[Array, "S A"], multiplier: Array | float, horizon: int
 ) -> Plan:
@@ -68,10 +78,8 @@ def constrained_plan(
     soft-optimal policy for reward - multiplier * cost at the smallest multiplier that meets the
     budget. The cost falls as the multiplier grows: bisection on its logarithm finds it.
 
-    A budget that the dynamics cannot meet (slippery ground, a constraint so tight that even the
-    most careful policy leaves it) is raised just above the least cost there is, by 5 % of it or
-    by the budget, whichever is less: as careful as possible, and among such policies the best.
-    The paper writes the constraint as E[phi*] <= epsilon; it means the cost 1 - phi*.
+    A budget that the dynamics cannot meet is raised: see `attainable_budget`. The paper writes the
+    constraint as E[phi*] <= epsilon; it means the cost 1 - phi*.
     """
     rewards = dynamics.rewards
     stakes = horizon * (
@@ -80,7 +88,7 @@ def constrained_plan(
     dearest = jnp.where(costs.max() > 0, costs.max(), 1.0)
     smallest, largest = jnp.log(SMALLEST * stakes / dearest), jnp.log(LARGEST * stakes / dearest)
     least = penalised_plan(dynamics, costs, jnp.exp(largest), horizon).cost
-    budget = jnp.maximum(budget, least + jnp.minimum(SLACK * least, budget))
+    budget = attainable_budget(budget, least)
 
     def halve(_: Array | int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds

@@ -1,11 +1,11 @@
-"""The best soft policy within a budget of cost on a tabular task, by sampling: PPO with entropy.
+"""The best soft policy for costs at a price on a tabular task, by sampling: PPO with entropy.
 
     maximise  E[sum_t r_t - nu c_t - temperature * log pi(a_t | s_t, t)]           (equation 4)
 
 Entropy enters as a reward, so that the best policy is that of soft value iteration and its own
 randomness is no exploration to be switched off: what `constrained_planning` computes, learned from
-rollouts alone. All functions are pure: many rounds may be a `vmap` axis, which is what an
-accelerator is good for.
+rollouts alone. The price nu is given, or sought in dual ascent until cost is within a budget. All
+functions are pure: many rounds may be a `vmap` axis, which is what an accelerator is good for.
 """
 
 from typing import Any, NamedTuple
@@ -24,8 +24,8 @@ from tacit.environments.tabular_compiled import TabularCompiled
 
 REST = 0.05
 """Share of a round for which an imitation rests, until the critics know it."""
-SETTLED = 0.25
-"""The last share of a round, from which is told what the policy does: it has settled by then."""
+WATCHED = 128
+"""Episodes of every world in which the final policy is watched."""
 LEAST_PRICE = 1.0
 """Below, a policy takes to what costs before the price can rise again, and does not find back."""
 
@@ -42,6 +42,7 @@ class Orders(NamedTuple):
         costs: of every query, a state or a pair.
         budget: expected cost of an episode that is allowed.
         price: of cost at the start.
+        firm: whether the price stays as it is, and the budget does not matter.
         imitate: whether the policy begins as the experts do, or knowing nothing.
         experts: how often experts took each action, at each step in each state.
     """
@@ -49,6 +50,7 @@ class Orders(NamedTuple):
     costs: Float[Array, " X"]
     budget: Float[Array, ""]
     price: Float[Array, ""]
+    firm: Bool[Array, ""]
     imitate: Bool[Array, ""]
     experts: Float[Array, "H S A"]
 
@@ -58,12 +60,14 @@ class Conduct(NamedTuple):
 
     Fields:
         visits: share of the episodes that visited each query.
+        presence: share of the episodes that are in each state at each step.
         cost: of an episode.
         reward: of an episode.
         soft_return: reward and entropy of an episode.
     """
 
     visits: Float[Array, " X"]
+    presence: Float[Array, "H S"]
     cost: Float[Array, ""]
     reward: Float[Array, ""]
     soft_return: Float[Array, ""]
@@ -75,7 +79,7 @@ class Played(NamedTuple):
     Fields:
         policy: at the end.
         price: of cost at the end.
-        conduct: what the policy did once it had settled.
+        conduct: what that policy does.
     """
 
     policy: Float[Array, "H S A"]
@@ -119,35 +123,46 @@ def play_round(
     zero = jnp.zeros(settings.worlds)
     run = Run(learner, state, observations, Account(zero, zero, jnp.zeros(4)))
 
-    def iteration(run: Run, given: tuple[Key[Array, ""], Array]) -> tuple[Run, Conduct]:
+    def iteration(run: Run, given: tuple[Key[Array, ""], Array]) -> tuple[Run, None]:
         key, place = given
         rollout_key, update_key = jax.random.split(key)
         before = run.learner
         run, rollout = roll_out(task, run, settings, key=rollout_key)
-        asked = queries_of(task, rollout, queries)
-        costs = orders.costs[asked]
-        surprise = -before.policy.log_probability(rollout.observations, rollout.actions)
-        soft = rollout.rewards + temperature * surprise
-        conduct = Conduct(
-            visits=(asked[..., None] == jnp.arange(queries)).any(axis=0).mean(axis=0),
-            cost=costs.sum(axis=0).mean(),
-            reward=rollout.rewards.sum(axis=0).mean(),
-            soft_return=soft.sum(axis=0).mean(),
+        rollout = softened(rollout, before, temperature)._replace(
+            costs=orders.costs[queries_of(task, rollout, queries)][..., None]
         )
-        rollout = rollout._replace(rewards=soft, costs=costs[..., None])
         learner, _ = learning.learn(before, rollout, settings, key=update_key)
         resting = orders.imitate & (place < REST * settings.iterations)
-        return run._replace(learner=rested(learner, before, resting)), conduct
+        return run._replace(learner=rested(learner, before, resting, orders.firm)), None
 
-    keys = jax.random.split(run_key, settings.iterations)
-    run, conducts = jax.lax.scan(iteration, run, (keys, jnp.arange(settings.iterations)))
-    settled = int((1 - SETTLED) * settings.iterations)
+    def watch(run: Run, key: Key[Array, ""]) -> tuple[Run, Conduct]:
+        run, rollout = roll_out(task, run, settings, key=key)
+        asked = queries_of(task, rollout, queries)
+        soft = softened(rollout, run.learner, temperature)
+        return run, Conduct(
+            visits=(asked[..., None] == jnp.arange(queries)).any(axis=0).mean(axis=0),
+            presence=rollout.observations[..., : task.number_of_states].mean(axis=1),
+            cost=orders.costs[asked].sum(axis=0).mean(),
+            reward=rollout.rewards.sum(axis=0).mean(),
+            soft_return=soft.rewards.sum(axis=0).mean(),
+        )
+
+    train_key, watch_key = jax.random.split(run_key)
+    keys = jax.random.split(train_key, settings.iterations)
+    run, _ = jax.lax.scan(iteration, run, (keys, jnp.arange(settings.iterations)))
+    run, conducts = jax.lax.scan(watch, run, jax.random.split(watch_key, WATCHED))
     policy: Any = run.learner.policy
     return Played(
         policy=jax.nn.softmax(policy.logits(seen)),
         price=run.learner.multiplier.price[0],
-        conduct=jax.tree.map(lambda means: means[settled:].mean(axis=0), conducts),
+        conduct=jax.tree.map(lambda means: means.mean(axis=0), conducts),
     )
+
+
+def softened(rollout: Rollout, learner: Learner, temperature: float) -> Rollout:
+    """Rewards with the entropy of the policy that earned them."""
+    surprise = -learner.policy.log_probability(rollout.observations, rollout.actions)
+    return rollout._replace(rewards=rollout.rewards + temperature * surprise)
 
 
 def every_observation(task: TabularCompiled) -> Float[Array, "H S o"]:
@@ -201,16 +216,18 @@ def queries_of(task: TabularCompiled, rollout: Rollout, queries: int) -> Int[Arr
     return place if queries == task.number_of_states else place * actions + rollout.actions
 
 
-def rested(learner: Learner, before: Learner, resting: Bool[Array, ""]) -> Learner:
-    """The learner after an update, but with policy and price as before where it rests."""
+def rested(
+    learner: Learner, before: Learner, resting: Bool[Array, ""], firm: Bool[Array, ""]
+) -> Learner:
+    """The learner after an update, but policy and price as before where it rests or is firm."""
 
-    def kept(after: Any, old: Any) -> Any:
-        return jax.tree.map(lambda new, was: jnp.where(resting, was, new), after, old)
+    def kept(after: Any, old: Any, keep: Bool[Array, ""]) -> Any:
+        return jax.tree.map(lambda new, was: jnp.where(keep, was, new), after, old)
 
     price = learner.multiplier
     price = price._replace(price=jnp.maximum(price.price, LEAST_PRICE))
     return learner._replace(
-        policy=kept(learner.policy, before.policy),
-        policy_optimiser=kept(learner.policy_optimiser, before.policy_optimiser),
-        multiplier=kept(price, before.multiplier),
+        policy=kept(learner.policy, before.policy, resting),
+        policy_optimiser=kept(learner.policy_optimiser, before.policy_optimiser, resting),
+        multiplier=kept(price, before.multiplier, resting | firm),
     )

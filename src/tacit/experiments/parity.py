@@ -21,13 +21,8 @@ from tacit.evaluation.violation import exact_performance
 from tacit.experiments.coverage import Progress, identity, read_json, write_json
 from tacit.experiments.methods_table import pipes
 from tacit.inference.infer import infer_tabular
-from tacit.inference.sampled_ca_icrl import (
-    OVER_BUDGET,
-    OVER_LEAST,
-    DataSet,
-    SampledRounds,
-    round_settings,
-)
+from tacit.inference.round_settings import round_settings
+from tacit.inference.sampled_ca_icrl import PRICES, DataSet, SampledRounds
 from tacit.runs import versions
 from tacit.runs.atomic_write import atomic_write
 from tacit.runs.settings_file import keep_settings
@@ -112,7 +107,7 @@ def run_parity(
         "tasks": [identity(task) for task in tasks],
         **asdict(settings),
         "ppo": asdict(round_settings(tasks[0])),
-        "choice": [OVER_BUDGET, OVER_LEAST],
+        "prices": PRICES,
     }
     keep_settings(out / "settings.json", described, "parity")
     runs = [
@@ -180,15 +175,20 @@ def played(
         {
             "exact": exact[place],
             "sampled": worth(task, learning.policy(place)),
-            "ends": [
-                [*map(float, learning.ends[end, place]), *worth(task, policies[place])]
-                for end, policies in enumerate(learning.policies)
-            ],
             **learning.facts(place),
+            "policies": policies_met(learning, place),
             "versions": versions.installed(),
         }
         for place in range(len(runs))
     ]
+
+
+def policies_met(learning: SampledRounds, run: int) -> list[dict[str, float]]:
+    """What the policy of each round costs and earns, and how much of it is in the mixture."""
+    weights, spent = learning.mixture(run)
+    numbers = (weights, spent, learning.returns[:, run], learning.prices[:, run])
+    names = ("weight", "cost", "soft_return", "price")
+    return [dict(zip(names, map(float, each), strict=True)) for each in zip(*numbers, strict=True)]
 
 
 def worth(task: TabularTask, policy: np.ndarray) -> list[float]:

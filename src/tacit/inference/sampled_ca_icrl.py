@@ -4,14 +4,16 @@
     repeat, at no confidence first and then twice at each of five            (Algorithm 1)
         policy   <- soft PPO from the beginning, against the costs of the present belief
         tempted  <- the larger of tempted and the share of its episodes that visit each query
-    twice, beginning as the experts do and knowing nothing
-        policy   <- soft PPO at the confidence that was asked for
-    the one with the higher soft return of those that keep to the budget
+    at the confidence that was asked for, at prices from low to high
+        policy   <- soft PPO that begins as the experts do; and once knowing nothing
+    the best mixture of all policies that were met, within the budget
 
 Every round begins anew: a policy that has settled on a way does not leave it for one that it has
 stopped trying. Those that are tempted know nothing, as an imitation of the experts would never find
-what tempts. At the end an imitation is the safer beginning; but where too little is proved to go
+what tempts. At the end an imitation is the better beginning; but where too little is proved to go
 anywhere, it goes on all the same, and a policy that knows nothing finds that waiting is cheaper.
+What exact control finds in between, sometimes going and sometimes waiting, PPO does not: it settles
+on one of them. A mixture has both.
 """
 
 import time
@@ -25,87 +27,25 @@ from jaxtyping import Array, Float
 
 from tacit.constraints.belief import forward_budget, step_cost
 from tacit.constraints.votes import counted_votes, visits_of
-from tacit.control.multiplier import Multiplier
+from tacit.control.policy_mixture import best_mixture, mixed_policy
 from tacit.control.ppo import PPO
 from tacit.control.sampled_planning import Orders, Played, play_rounds
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_compiled import tabular_compiled
-from tacit.errors import ArgumentError, DivergenceError
+from tacit.errors import DivergenceError
 from tacit.inference.counted_belief import LEVELS
+from tacit.inference.round_settings import TEMPTING_PRICE
 
 TEMPTING = (None, *LEVELS, *LEVELS)
 """The confidence of every round that looks for temptation; at None nothing costs."""
-ENDS = (True, False)
-"""Whether each of the last rounds begins as an imitation."""
+PRICES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+"""Of cost, for policies that begin as imitations; one that knows nothing has the highest."""
+ENDS = (*((True, price) for price in PRICES), (False, PRICES[-1]))
+"""Whether each of the last rounds begins as an imitation, and its price."""
 ROUNDS = len(TEMPTING) + len(ENDS)
 
-TEMPTING_PRICE, FINAL_PRICE = 1.0, 100.0
-"""Who is to be tempted begins with a low price, who is to keep the rule with a high one."""
-
-OVER_BUDGET, OVER_LEAST = 2.0, 1.3
-"""What a policy may cost at the end to be preferred for its reward: so much above the budget, or
-above the cheaper one. (Exact control needs 1 and 1.05; PPO does not settle as precisely.)"""
-
-ITERATIONS, PARTS = 300, 4
-
-FIXED = (
-    "rollout",
-    "discount",
-    "cost_discount",
-    "entropy_weight",
-    "normalise_observations",
-    "normalise_rewards",
-    "normalise_costs",
-    "relative_costs",
-    "intent",
-)
-FIXED_PRICE = ("kind", "budget", "budget_per", "start")
-"""What rounds rely on: whole episodes, rewards and costs as they are, prices that are ordered."""
-
-
-def round_settings(task: TabularTask) -> PPO:
-    """Settings of PPO for one round, in which a rollout is an episode of every world."""
-    worlds = 64
-    return PPO(
-        steps=ITERATIONS * worlds * task.horizon,
-        worlds=worlds,
-        rollout=task.horizon,
-        minibatch=worlds * task.horizon // PARTS,
-        epochs=5,
-        learning_rate=1e-3,
-        final_learning_rate=0.05,
-        target_kl=0.02,
-        discount=1.0,
-        cost_discount=1.0,
-        hidden=(64, 64),
-        normalise_observations=False,
-        normalise_rewards=False,
-        normalise_costs=False,
-        relative_costs=False,
-        multiplier=Multiplier(
-            kind="share", budget_per="episode", start=FINAL_PRICE, rate=0.03, largest=1000.0
-        ),
-    )
-
-
-def checked_settings(task: TabularTask, forward: PPO | None) -> PPO:
-    """Settings that rounds can be played with."""
-    proved = round_settings(task)
-    if forward is None:
-        return proved
-    for given, wanted, names, prefix in (
-        (forward, proved, FIXED, ""),
-        (forward.multiplier, proved.multiplier, FIXED_PRICE, "multiplier."),
-    ):
-        for name in names:
-            if getattr(given, name) != getattr(wanted, name):
-                raise ArgumentError(
-                    f"{prefix}{name} must be {getattr(wanted, name)!r} where CA-ICRL samples on "
-                    f"{task.name}, not {getattr(given, name)!r}; change what "
-                    "tacit.inference.sampled_ca_icrl.round_settings(task) gives"
-                )
-    return forward
+KEPT = ("tempted", "policies", "presence", "returns", "prices")
 
 
 @dataclass(frozen=True)
@@ -165,11 +105,13 @@ class SampledRounds:
         self.visitors = jnp.asarray(np.stack([data.visitors for data in data_sets]))
         self.numbers = jnp.asarray([float(data.number) for data in data_sets])
         self.experts = jnp.asarray(np.stack([data.actions for data in data_sets]))
-        runs = len(data_sets)
+        runs, shape = len(data_sets), self.experts.shape[1:]
         self.tempted = np.zeros(self.visitors.shape, np.float32)
-        self.policies = np.zeros((len(ENDS), *self.experts.shape), np.float32)
-        # Of each of the last rounds: cost, soft return and price.
-        self.ends = np.zeros((len(ENDS), runs, 3), np.float32)
+        # Of every round what its policies do, and where they are; their soft return and price.
+        self.policies = np.zeros((ROUNDS, runs, *shape), np.float32)
+        self.presence = np.zeros((ROUNDS, runs, *shape[:2]), np.float32)
+        self.returns = np.zeros((ROUNDS, runs), np.float32)
+        self.prices = np.zeros((ROUNDS, runs), np.float32)
         self.iteration, self.seconds = 0, 0.0
 
     @property
@@ -195,44 +137,47 @@ class SampledRounds:
 
         return jax.vmap(votes)(self.visitors, self.numbers, jnp.asarray(self.tempted))
 
-    def orders(self) -> Orders:
-        """What the next round is to do."""
-        place, budget = self.iteration, self.task.budget
-        tempting = place < len(TEMPTING)
-        levels = self.confidences
-        if tempting:
-            levels = jnp.full_like(levels, TEMPTING[place] or 0.5)
-        alpha, beta = self.belief()
+    def costs(self, levels: Float[Array, " runs"]) -> Float[Array, "runs X"]:
+        """What every query costs at a confidence of each run, by the votes so far."""
 
         def cost(alpha: Array, beta: Array, level: Array) -> Array:
-            return step_cost(alpha, beta, level, "graded", budget)
+            return step_cost(alpha, beta, level, "graded", self.task.budget)
 
-        costs = jax.vmap(cost)(alpha, beta, levels)
-        free = tempting and TEMPTING[place] is None
+        return jax.vmap(cost)(*self.belief(), levels)
+
+    def orders(self) -> Orders:
+        """What the next round is to do."""
+        levels, end = self.confidences, self.iteration - len(TEMPTING)
+        tempting = end < 0
+        imitate, price = (False, TEMPTING_PRICE) if tempting else ENDS[end]
+        free = tempting and TEMPTING[self.iteration] is None
+        if tempting:
+            levels = jnp.full_like(levels, TEMPTING[self.iteration] or 0.5)
+        costs = self.costs(levels)
         return Orders(
             costs=jnp.zeros_like(costs) if free else costs,
-            budget=jnp.full_like(levels, budget) if tempting else self.budgets,
-            price=jnp.full_like(levels, TEMPTING_PRICE if tempting else FINAL_PRICE),
-            imitate=jnp.full(levels.shape, not tempting and ENDS[place - len(TEMPTING)]),
+            budget=jnp.full_like(levels, self.task.budget) if tempting else self.budgets,
+            price=jnp.full_like(levels, price),
+            firm=jnp.full(levels.shape, not tempting),
+            imitate=jnp.full(levels.shape, imitate),
             experts=self.experts,
         )
 
     def advance(self) -> dict[str, float]:
         """One round; what is told are means over the runs."""
-        began = time.perf_counter()
-        keys = jax.vmap(lambda key: jax.random.fold_in(key, self.iteration))(self.keys)
+        began, place = time.perf_counter(), self.iteration
+        keys = jax.vmap(lambda key: jax.random.fold_in(key, place))(self.keys)
         played = play_rounds(
             self.compiled, self.settings, float(self.task.temperature), self.orders(), keys
         )
         self.check(played)
         conduct = played.conduct
-        end = self.iteration - len(TEMPTING)
-        if end < 0:
+        if place < len(TEMPTING):
             self.tempted = np.maximum(self.tempted, np.asarray(conduct.visits))
-        else:
-            self.policies[end] = np.asarray(played.policy)
-            told = (conduct.cost, conduct.soft_return, played.price)
-            self.ends[end] = np.stack([np.asarray(part) for part in told], axis=-1)
+        self.policies[place] = np.asarray(played.policy)
+        self.presence[place] = np.asarray(conduct.presence)
+        self.returns[place] = np.asarray(conduct.soft_return)
+        self.prices[place] = np.asarray(played.price)
         self.iteration += 1
         self.seconds += time.perf_counter() - began
         return {
@@ -255,28 +200,30 @@ class SampledRounds:
                     f"{self.iteration + 1} of {ROUNDS}; a lower learning_rate may help"
                 )
 
-    def chosen(self) -> np.ndarray:
-        """Of each run the number of the better of the last policies.
+    def mixture(self, run: int) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+        """How often a run's policy of each round is drawn at the end; and what each costs.
 
-        The one with the higher soft return among those that keep to the budget, or to the cost of
-        the cheaper one where neither does.
+        By the final belief, which the policies of early rounds did not know.
         """
-        costs, returns = self.ends[..., 0], self.ends[..., 1]
-        budgets = np.asarray(self.budgets)
-        limits = np.maximum(OVER_BUDGET * budgets, OVER_LEAST * costs.min(axis=0))
-        return np.where(costs <= limits, returns, -np.inf).argmax(axis=0)
+        states, actions = self.task.number_of_states, self.task.number_of_actions
+        costs = np.asarray(self.costs(self.confidences)[run], float).reshape(states, -1)
+        costs = np.broadcast_to(costs, (states, actions))
+        pairs = self.presence[:, run, :, :, None] * self.policies[:, run]
+        spent = (pairs * costs).sum(axis=(1, 2, 3))
+        return best_mixture(spent, self.returns[:, run], float(self.budgets[run])), spent
 
     def policy(self, run: int) -> Float[np.ndarray, "H S A"]:
         """The policy that a run ends with."""
-        return self.policies[self.chosen()[run], run]
+        weights, _ = self.mixture(run)
+        return mixed_policy(self.policies[:, run], self.presence[:, run], weights)
 
     def facts(self, run: int) -> dict[str, float]:
         """What is told of a run at the end."""
-        cost, _, price = self.ends[self.chosen()[run], run]
+        weights, spent = self.mixture(run)
         return {
             "rounds": float(self.iteration),
-            "learned_cost": float(cost),
-            "multiplier": float(price),
+            "learned_cost": float(weights @ spent),
+            "multiplier": float(weights @ self.prices[:, run]),
             "steps": float(self.steps),
             "minutes": self.seconds / 60,
         }
@@ -286,13 +233,11 @@ class SampledRounds:
         return {
             "iteration": self.iteration,
             "seconds": self.seconds,
-            "tempted": self.tempted,
-            "policies": self.policies,
-            "ends": self.ends,
+            **{name: getattr(self, name) for name in KEPT},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a `state`."""
         self.iteration, self.seconds = int(state["iteration"]), float(state["seconds"])
-        for name in ("tempted", "policies", "ends"):
+        for name in KEPT:
             setattr(self, name, np.array(state[name], np.float32))

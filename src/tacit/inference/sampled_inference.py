@@ -17,7 +17,8 @@ from tacit.errors import ArgumentError
 from tacit.inference.methods import kind_of
 from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.result import Result
-from tacit.inference.sampled_ca_icrl import DataSet, SampledRounds, checked_settings
+from tacit.inference.round_settings import checked_settings
+from tacit.inference.sampled_ca_icrl import DataSet, SampledRounds
 from tacit.inference.simulated_inference import Asked, fingerprint
 from tacit.inference.tabular_ca_icrl import TabularCAICRL, constraint_of
 from tacit.runs import versions

@@ -1,0 +1,62 @@
+"""Mixtures of policies: the best one within a budget, and one policy that does the same."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from tacit.control.constrained_planning import attainable_budget
+from tacit.control.policy_mixture import best_mixture, mixed_policy
+from tacit.environments.lab_tasks import chain
+
+numbers = st.lists(
+    st.tuples(st.integers(0, 500), st.integers(-500, 500)), min_size=1, max_size=8, unique=True
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(policies=numbers, budget=st.integers(0, 300).map(lambda number: number / 100))
+def test_no_mixture_within_the_budget_is_better(policies, budget):
+    costs, returns = np.array(policies).T / [[100], [10]]
+    weights = best_mixture(costs, returns, budget)
+    limit = max(float(attainable_budget(budget, costs.min())), costs.min())
+    assert weights.min() >= 0
+    assert weights.sum() == pytest.approx(1)
+    assert weights @ costs <= limit * (1 + 1e-6) + 1e-9
+    best = linprog(-returns, A_ub=[costs], b_ub=[limit], A_eq=[np.ones(len(costs))], b_eq=[1.0])
+    assert weights @ returns == pytest.approx(-best.fun, abs=1e-4)
+
+
+def test_a_budget_between_two_policies_mixes_them():
+    np.testing.assert_allclose(best_mixture([0.0, 0.4], [0.0, 10.0], 0.1), [0.75, 0.25], atol=1e-6)
+    np.testing.assert_allclose(best_mixture([0.0, 0.4], [0.0, 10.0], 0.4), [0, 1])
+    np.testing.assert_allclose(best_mixture([0.0, 0.4], [11.0, 10.0], 0.4), [1, 0])
+
+
+def test_where_all_are_too_dear_nearly_the_cheapest_is_taken():
+    weights = best_mixture([1.0, 2.0, 3.0], [0.0, 1.0, 5.0], 0.2)
+    assert weights @ [1.0, 2.0, 3.0] == pytest.approx(1.05)
+    np.testing.assert_allclose(weights, [0.975, 0, 0.025], atol=1e-6)
+
+
+def presence_of(task, policy):
+    """Share of episodes in each state at each step, and in each pair."""
+    now, states, pairs = task.initial, [], []
+    for step in policy:
+        states.append(now)
+        pairs.append(now[:, None] * step)
+        now = np.einsum("sa,sax->x", pairs[-1], task.transitions)
+    return np.array(states), np.array(pairs)
+
+
+def test_the_mixed_policy_does_everything_as_often_as_the_mixture():
+    task = chain(length=9, limit=-2, horizon=10)
+    random = np.random.default_rng(0)
+    policies = random.dirichlet(np.full(3, 0.3), size=(3, task.horizon, task.number_of_states))
+    weights = np.array([0.2, 0.0, 0.8])
+    presence, pairs = zip(*(presence_of(task, policy) for policy in policies), strict=True)
+    mixed = mixed_policy(policies, np.array(presence), weights)
+    np.testing.assert_allclose(mixed.sum(axis=-1), 1)
+    wanted = np.einsum("k,khsa->hsa", weights, np.array(pairs))
+    np.testing.assert_allclose(presence_of(task, mixed)[1], wanted, atol=1e-4)
