@@ -42,7 +42,7 @@ def main() -> int:
 def against_plain(name: str, experts, quick: bool) -> Row:
     """One method, in turns with training on the true cost."""
     task = tacit.make(TASK)
-    settings = forward_preset(kind_of(name, (), None), task)
+    settings = forward_preset(kind_of(name, {}), task)
     if quick:
         settings = dataclasses.replace(settings, worlds=4, rollout=64, epochs=1)
     method = make_method(name, task, {})

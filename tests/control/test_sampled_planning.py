@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Discrete
 
+from tacit.control.conduct import watch_policies
 from tacit.control.constrained_planning import Dynamics, penalised_plan
 from tacit.control.networks import make_policy
 from tacit.control.sampled_planning import Orders, every_observation, imitation, play_rounds
-from tacit.control.soft_planning import occupancy, visit_probability
+from tacit.control.soft_planning import visit_probability
 from tacit.environments.lab_tasks import chain
 from tacit.environments.tabular_compiled import tabular_compiled
 from tacit.inference.round_settings import round_settings
@@ -48,44 +49,10 @@ def test_a_round_finds_the_soft_policy_of_exact_planning(task):
     dynamics = Dynamics.of(task)
     exact = penalised_plan(dynamics, jnp.zeros_like(dynamics.rewards), 0.0, task.horizon)
     wanted = visit_probability(dynamics.transitions, dynamics.initial, exact.policy)
-    np.testing.assert_allclose(played.conduct.visits[0], wanted, atol=0.05)
+    seen = watch_policies(compiled, played.policy, costs[None], task.temperature)
+    np.testing.assert_allclose(seen.visits[0], wanted, atol=0.05)
     careful = play_rounds(compiled, settings, task.temperature, ordered(task, 500.0, costs), keys)
-    assert careful.conduct.cost[0] < 0.05 < (played.conduct.visits[0] * costs).sum()
-
-
-def test_what_a_round_tells_is_true_of_its_policy(task):
-    """With a rate of zero the policy never changes, and all is known exactly."""
-    still = dataclasses.replace(
-        round_settings(task),
-        learning_rate=1e-12,
-        worlds=512,
-        minibatch=512 * 10 // 2,
-        epochs=1,
-        hidden=(8,),
-        steps=8 * 512 * 10,
-    )
-    costs = np.linspace(0, 1, task.number_of_states)
-    played = play_rounds(
-        tabular_compiled(task),
-        still,
-        task.temperature,
-        ordered(task, 1.0, costs),
-        jax.random.split(jax.random.key(1), 1),
-    )
-    policy = jnp.asarray(played.policy[0])
-    np.testing.assert_allclose(policy.sum(axis=-1), 1, rtol=1e-5)
-    dynamics = Dynamics.of(task)
-    pairs = occupancy(dynamics.transitions, dynamics.initial, policy)
-    visits = visit_probability(dynamics.transitions, dynamics.initial, policy)
-    entropy = -(pairs * jnp.log(policy)).sum()
-    soft = (pairs * dynamics.rewards).sum() + task.temperature * entropy
-    np.testing.assert_allclose(played.conduct.visits[0], visits, atol=0.05)
-    now = task.initial
-    for step, present in zip(policy, played.conduct.presence[0], strict=True):
-        np.testing.assert_allclose(present, now, atol=0.05)
-        now = np.einsum("s,sa,sax->x", now, step, task.transitions)
-    np.testing.assert_allclose(played.conduct.cost[0], (pairs * costs[:, None]).sum(), rtol=0.05)
-    np.testing.assert_allclose(played.conduct.soft_return[0], soft, rtol=0.05)
+    assert watch_policies(compiled, careful.policy, costs[None], 1.0).cost[0] < 0.05 < seen.cost[0]
 
 
 def test_an_imitation_does_what_the_experts_did(task):

@@ -78,17 +78,30 @@ def test_every_method_has_settings_for_every_robot(name):
         ({"objective": "reach"}, ReachCAICRL),
         ({"objective": "quantile"}, CAICRL),
         ({"encoder": "bidaf"}, CAICRL),
-        ({"votes": "visits"}, CAICRL),
+        ({"votes": "visits"}, ReachCAICRL),
+        ({"votes": "visits-fallible", "about": (0,)}, ReachCAICRL),
+        ({"votes": "visits", "width": 8}, CAICRL),
         ({"temtation": 0.1}, ReachCAICRL),
     ],
 )
 def test_an_objective_or_a_setting_of_the_encoder_chooses_the_encoder(settings, kind):
-    assert kind_of("ca-icrl", settings, settings.get("objective")) is kind
+    assert kind_of("ca-icrl", settings) is kind
     if "temtation" in settings:
         with pytest.raises(ArgumentError, match="did you mean temptation"):
             make_method("ca-icrl", tacit.make("BlockedPoint"), settings)
         return
     assert type(make_method("ca-icrl", tacit.make("BlockedPoint"), settings)) is kind
+
+
+def test_votes_that_are_learned_are_those_of_an_encoder():
+    assert kind_of("ca-icrl", {"votes": "abstain"}) is CAICRL
+
+
+def test_one_quantity_need_not_be_a_tuple():
+    assert ReachCAICRL(about=3, ratios="1/2").settings()["about"] == (3,)
+    assert ReachCAICRL(about=[3, 4], ratios=["1/2"]).ratios == ("1/2",)
+    with pytest.raises(ArgumentError, match="votes must be 'visits' or"):
+        ReachCAICRL(votes="independent")
 
 
 def test_reach_does_not_take_settings_of_the_encoder():

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.constraints.quantities import Quantities
 from tacit.constraints.reach_model import Reach
 from tacit.control.learner import Rollout
 from tacit.inference.expert_steps import ExpertSteps
-from tacit.inference.running_reach import RunningReach, followed, reach_of
+from tacit.inference.running_reach import LEVELS, RunningReach, extremes_of, followed, reach_of
 
 LENGTH, WORLDS, QUANTITIES = 9, 3, 2
 AT_ZERO = Reach(jnp.zeros((QUANTITIES, 1)), jnp.zeros((QUANTITIES, 1)))
@@ -109,7 +110,7 @@ def test_experts_are_counted_where_they_acted_and_not_where_the_episode_ended():
             lengths=lengths,
         ),
     )
-    reach, extremes = reach_of(steps)
+    reach, extremes = reach_of(steps, Quantities())
     for place in range(3):
         for quantity in range(4):
             for ends, who, when in (
@@ -158,3 +159,36 @@ def test_episodes_that_earn_next_to_nothing_show_no_will():
     )
     without = followed(RunningReach.start(WORLDS, AT_ZERO, 0.0), part).reach()
     assert np.isfinite(without.lowest).all()
+
+
+def test_who_may_err_has_been_where_it_stayed():
+    seen = np.zeros((100, 2), np.float32)
+    seen[:4, 0], seen[4:10, 0] = -9, -5
+    seen[50:52, 1] = 7
+    low, high, when_low, when_high = extremes_of(seen, dwelling=True)
+    # A twentieth of 100 steps are 5: four at -9 are too few, with one at -5 they are enough.
+    np.testing.assert_array_equal(low, [-5, 0])
+    np.testing.assert_array_equal(high, [0, 0])
+    assert seen[when_low[0], 0] == -5
+    assert seen[when_high[1], 1] == 0
+    assert extremes_of(seen, dwelling=False)[0].tolist() == [-9, 0]
+    assert extremes_of(seen[:2], dwelling=True)[0].tolist() == [-9, 0]
+
+
+def test_with_levels_an_episode_goes_as_far_as_it_dwells():
+    ends = jnp.linspace(-10, 0, 101)[None]
+    experts = Reach(jnp.repeat(ends, 2, axis=0), jnp.full((2, 101), 20.0))
+    # 40 steps, of which 3 count: at -4.5, then beyond all, then nowhere beyond for long enough.
+    seen = np.zeros((40, 3, 2), np.float32)
+    seen[:3, 0, 0], seen[:3, 1, 0], seen[:2, 2, 0] = -4.5, -11, -8
+    none = np.zeros((40, 3), bool)
+    running = RunningReach.start(3, experts, 0.0, LEVELS)
+    running = followed(
+        running,
+        Rollout(seen, seen, np.zeros((40, 3, 1)), none * 1.0, none[..., None] * 1.0, none, none),
+    )
+    beyond, between, inside = np.asarray(running.reach().lowest[0])
+    assert beyond == -11
+    assert inside == 0
+    # As far as the level next to -4.5, on the cautious side.
+    assert -4.5 <= between <= -4.5 + 10 / LEVELS + 0.1

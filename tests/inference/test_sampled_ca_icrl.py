@@ -11,7 +11,7 @@ import tacit
 from tacit.control.constrained_planning import Dynamics
 from tacit.control.policy_mixture import mixed_policy
 from tacit.control.ppo import PPO
-from tacit.control.sampled_planning import Conduct, Played
+from tacit.control.sampled_planning import Played
 from tacit.control.soft_planning import occupancy
 from tacit.environments.lab_tasks import chain
 from tacit.environments.tabular_compiled import tabular_compiled
@@ -92,7 +92,7 @@ def test_a_run_ends_with_the_best_mixture_of_what_it_met(task, walks, quick):
         costs = np.asarray(run.costs(run.confidences)[number])[:, None]
         for policy, cost in zip(run.policies[:, number], spent, strict=True):
             pairs = occupancy(dynamics.transitions, dynamics.initial, jnp.asarray(policy))
-            assert cost == pytest.approx(float((pairs * costs).sum()), rel=0.35, abs=0.03)
+            assert cost == pytest.approx(float((pairs * costs).sum()), rel=0.03, abs=0.002)
         assert run.facts(number)["learned_cost"] == pytest.approx(weights @ spent)
         np.testing.assert_allclose(
             run.policy(number),
@@ -197,11 +197,10 @@ def test_a_budget_of_another_kind_is_refused(task, walks, quick):
 
 def test_a_round_that_ends_in_no_number_stops_the_run(task, walks, quick, monkeypatch):
     run = SampledRounds(task, [DataSet.of(task, walks)], [0.9], [0], quick)
-    nothing = jnp.zeros((1, 1))
-    fine = Conduct(nothing, nothing, nothing, nothing, nothing)
-    played = Played(nothing, nothing, fine._replace(cost=nothing + jnp.nan))
+    shape = (1, task.horizon, task.number_of_states, task.number_of_actions)
+    played = Played(jnp.full(shape, 1 / 3), jnp.full(1, jnp.nan))
     monkeypatch.setattr(sampled_ca_icrl, "play_rounds", lambda *given: played)
-    with pytest.raises(DivergenceError, match=f"cost is not finite in round 1 of {ROUNDS}"):
+    with pytest.raises(DivergenceError, match=f"price is not finite in round 1 of {ROUNDS}"):
         run.advance()
     assert run.iteration == 0
 
@@ -211,7 +210,8 @@ def test_settings_of_an_encoder_are_not_for_rounds():
     assert in_rounds("ca-icrl", {"objective": "counts", "votes": "visits"})
     assert in_rounds("ca-icrl", {"temptation": 0.5})
     assert not in_rounds("ca-icrl", {"objective": "counts", "width": 8})
-    assert not in_rounds("ca-icrl", {"votes": "visits-fallible"})
+    assert in_rounds("ca-icrl", {"votes": "visits-fallible"})
+    assert not in_rounds("ca-icrl", {"objective": "counts", "votes": "visits-fallible"})
     assert not in_rounds("vicrl", {})
 
 

@@ -1,7 +1,7 @@
 """Recorded drivers on the command line: as demonstrations, and as a moving picture."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,14 +15,20 @@ from tacit.command_line.training import watched
 from tacit.demonstrations.recorded_drivers import drive, recover_actions
 from tacit.environments.highway.driving import Highway, highway_of
 from tacit.environments.highway.highway_environment import HighwayEnvironment, chosen_scenario
+from tacit.environments.highway.observation import GAP_AHEAD
 from tacit.environments.highway.picture import animation
 from tacit.environments.highway.recording import Geometry
 from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.violation import violation_rate
-from tacit.experiments.drivers import drivers_page, held_gap, learn_from_drivers
-from tacit.inference.methods import KINDS, forward_preset
+from tacit.experiments.drivers import (
+    TIME_GAP,
+    drivers_page,
+    driving_settings,
+    held,
+    learn_from_drivers,
+)
 from tacit.reports.page import write_page
 from tacit.runs.atomic_write import atomic_write
 
@@ -105,8 +111,7 @@ class LearnDrivers:
     def run(self) -> None:
         """Learn with a bar, write, and show the strongest rules."""
         task = driving_task(self.recordings, split="all", egos="all")
-        forward = forward_preset(KINDS["ca-icrl"], task)
-        forward = replace(forward, steps=self.steps or forward.steps)
+        forward = driving_settings(task, self.steps)
         with watched("learning from drivers", forward) as watch:
             drivers = learn_from_drivers(
                 task,
@@ -120,9 +125,11 @@ class LearnDrivers:
         drivers.demonstrations.save(self.out / "drivers.hdf5")
         page = write_page(drivers_page(drivers), self.out / "report.html")
         for level in drivers.levels:
-            rule = held_gap(drivers, level)
-            found = "not found" if rule is None else f"{rule.limit:.1f} m"
-            console.print(f"gap held to at confidence {level:g}: {found}", markup=False)
+            gap, time = (held(drivers, level, quantity) for quantity in (GAP_AHEAD, TIME_GAP))
+            console.print(
+                f"gap that most hold to at confidence {level:g}: {gap}; as a time: {time}",
+                markup=False,
+            )
         console.print(f"written: {page}, {self.out / 'drivers.hdf5'}", markup=False)
 
 

@@ -23,7 +23,7 @@ from tacit.inference.method import Method
 from tacit.inference.methods import check_method, forward_preset, kind_of
 from tacit.inference.result import Result
 from tacit.inference.round_settings import round_settings
-from tacit.inference.sampled_ca_icrl import ROUNDS
+from tacit.inference.sampled_ca_icrl import EFFORT
 from tacit.inference.sampled_inference import in_rounds
 from tacit.inference.simulated_result import SimulatedResult
 
@@ -60,7 +60,7 @@ def infer(
         confidence: how sure the constraint must be at least as tight as the truth (ca-icrl).
         objective: how the belief is learned (ca-icrl); by default counts on tables and reach
             elsewhere.
-        votes: how an expert speaks for or against a step (ca-icrl, but not by reach): visits or
+        votes: how an expert speaks for or against a step (ca-icrl): visits or
             visits-fallible with counts, independent or abstain with evidence and quantile.
         reading: how the confidence reads a constraint off the belief (ca-icrl).
         seed: of everything random.
@@ -102,7 +102,8 @@ def learned_with_settings(
     method, given = asked["method"], {**options, **given_words(learn)}
     if isinstance(task, TabularTask) and in_rounds(method, given):
         forward = with_settings(round_settings(task), train)
-        result = learned_by_sampling(task, demonstrations, forward, asked | given, rounds=ROUNDS)
+        rounds = sum(EFFORT)
+        result = learned_by_sampling(task, demonstrations, forward, asked | given, rounds)
         return performance(result) | effort(result)
     kind = kind_named(method, learn, options)
     asked.update(method_settings(kind, learn))
@@ -113,7 +114,7 @@ def learned_with_settings(
 def kind_named(method: str, learn: tuple[str, ...], options: dict[str, Any]) -> type[Method]:
     """The class of the method that these settings are of."""
     given: dict[str, Any] = {**options, **given_words(learn)}
-    return kind_of(method, given, given.get("objective"))
+    return kind_of(method, given)
 
 
 def given_words(learn: tuple[str, ...]) -> dict[str, str]:

@@ -14,11 +14,13 @@ Beyond all experts p is that of the first step beyond: who gets further has pass
 is less doubtful for being further off. (The largest is taken on each side by itself: exact where
 all episodes begin in one region.)
 
-A visit is proof, as for votes `visits` in the lab. A step is as feasible as its least supported
-quantity: alpha = 1 + for, beta = 1 + against there.
+A visit is proof, as for votes `visits` in the lab. For experts who err there are `visits-fallible`:
+those who stayed away speak against v even where others went, against(v) = (N - for(v)) p(v), and
+what one of them did proves nothing. Then phi is the share of those who, tempted, would go there.
+A step is as feasible as its least supported quantity: alpha = 1 + for, beta = 1 + against there.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -29,32 +31,9 @@ from jaxtyping import Array, Float, Int, Shaped
 from tacit.constraints.belief import Reading, feasibility
 from tacit.constraints.expert_memory import Evidence
 from tacit.constraints.inputs import Inputs
-
-
-class Rule(NamedTuple):
-    """One side of one quantity that the experts did not go to, though policies would have.
-
-    Fields:
-        quantity: its place in the observation.
-        side: where it is forbidden: "below" or "above" the limit.
-        limit: the last value that is allowed at the confidence; where it wants more experts than
-            there are, nothing is allowed, and this is the last one that all of them reached.
-        experts: how many went at least as far as the limit.
-        against: how many of the N experts speak against going further than all of them.
-    """
-
-    quantity: int
-    side: Literal["below", "above"]
-    limit: float
-    experts: int
-    against: float
-
-    def __str__(self) -> str:
-        kept = "at least" if self.side == "below" else "at most"
-        return (
-            f"observation {self.quantity} is {kept} {self.limit:.4g} "
-            f"({self.against:.0f} experts speak against going further)"
-        )
+from tacit.constraints.quantities import Quantities
+from tacit.constraints.rules import Rule, rules_of
+from tacit.constraints.votes import CountedVotes, counted_votes
 
 
 class Reach(eqx.Module):
@@ -112,6 +91,9 @@ class ReachModel(eqx.Module):
         experts: how far each went.
         extremes: who they are.
         tempted: how far episodes of past policies went, at their widest.
+        reading: how a confidence reads a feasibility off the belief.
+        voting: whether a visit is proof, or experts may err.
+        quantities: what is measured, and what a rule may be about.
     """
 
     inputs: Inputs
@@ -119,44 +101,69 @@ class ReachModel(eqx.Module):
     extremes: Extremes
     tempted: Reach
     reading: Reading = eqx.field(static=True)
+    voting: CountedVotes = eqx.field(static=True, default="visits")
+    quantities: Quantities = eqx.field(static=True, default=Quantities())
 
-    def votes(self, observations: Float[Array, "*n Q"]) -> Float[Array, "*n Q"]:
-        """Votes for each quantity of a step, or minus those against it where there are none."""
-        visited = self.experts.passing(observations).astype(jnp.float32)
+    def beliefs(
+        self, observations: Float[Array, "*n o"]
+    ) -> tuple[Float[Array, "*n Q"], Float[Array, "*n Q"]]:
+        """Alpha and beta of each quantity of a step."""
+        values, number = self.quantities.measured(observations), self.experts.episodes
+        visited = self.experts.passing(values).astype(jnp.float32)
         lowest, highest = self.furthest
         below = (self.tempted.lowest < lowest[:, None]).sum(axis=1)
         above = (self.tempted.highest > highest[:, None]).sum(axis=1)
-        tempted = self.tempted.passing(observations)
-        tempted = jnp.where(observations < lowest, below, tempted)
-        tempted = jnp.where(observations > highest, above, tempted)
+        tempted = self.tempted.passing(values)
+        tempted = jnp.where(values < lowest, below, tempted)
+        tempted = jnp.where(values > highest, above, tempted)
         share = tempted / self.tempted.episodes
-        return jnp.where(visited > 0, visited, -self.experts.episodes * share)
+        counted = self.quantities.counted(len(lowest))
+        visited, share = jnp.where(counted, visited, number), jnp.where(counted, share, 0.0)
+        return counted_votes(visited, number, share, self.voting)
 
     @property
     def furthest(self) -> tuple[Float[Array, " Q"], Float[Array, " Q"]]:
         """The lowest and the highest value of any expert."""
         return self.experts.lowest.min(axis=1), self.experts.highest.max(axis=1)
 
-    def beyond(self, observations: Float[Array, "*n Q"]) -> Float[Array, "*n"]:
+    def votes(self, observations: Float[Array, "*n o"]) -> Float[Array, "*n Q"]:
+        """Votes for each quantity of a step, less those against it."""
+        alpha, beta = self.beliefs(observations)
+        return alpha - beta
+
+    def beyond(self, observations: Float[Array, "*n o"]) -> Float[Array, "*n"]:
         """How far a step is beyond all experts, at most over the quantities that are doubted.
 
         In units of how far the experts are apart there.
         """
         lowest, highest = self.furthest
-        away = jnp.maximum(lowest - observations, observations - highest)
+        values = self.quantities.measured(observations)
+        away = jnp.maximum(lowest - values, values - highest)
         width = jnp.maximum(highest - lowest, jnp.finfo(jnp.float32).tiny)
         doubted = (self.votes(observations) < 0) & (away > 0)
         return jnp.where(doubted, away / width, 0.0).max(axis=-1)
 
+    def least_supported(
+        self, observations: Float[Array, "*n o"]
+    ) -> tuple[Int[Array, "*n"], Float[Array, "*n"], Float[Array, "*n"]]:
+        """Of every step the quantity that least speaks for, and its alpha and beta."""
+        alpha, beta = self.beliefs(observations)
+        # In deviations: who has one vote for among few is not supported less than among many.
+        worst = ((alpha - beta) / jnp.sqrt(alpha + beta)).argmin(axis=-1)
+        alpha, beta = (
+            jnp.take_along_axis(part, worst[..., None], axis=-1)[..., 0] for part in (alpha, beta)
+        )
+        return worst, alpha, beta
+
     def belief(
-        self, observations: Float[Array, "*n Q"]
+        self, observations: Float[Array, "*n o"]
     ) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
         """Alpha and beta of every step."""
-        return belief_of(self.votes(observations).min(axis=-1))
+        return self.least_supported(observations)[1:]
 
     def feasibility(
         self,
-        observations: Float[Array, "*n Q"],
+        observations: Float[Array, "*n o"],
         actions: Shaped[Array, "..."],
         confidence: Array | float,
     ) -> Float[Array, "*n"]:
@@ -166,7 +173,7 @@ class ReachModel(eqx.Module):
 
     def cost(
         self,
-        observations: Float[Array, "*n Q"],
+        observations: Float[Array, "*n o"],
         actions: Shaped[Array, "..."],
         confidence: Array | float,
     ) -> Float[Array, "*n"]:
@@ -174,47 +181,26 @@ class ReachModel(eqx.Module):
         return 1 - self.feasibility(observations, actions, confidence)
 
     def costs(
-        self, observations: Float[Array, "*n Q"], confidence: Array | float
+        self, observations: Float[Array, "*n o"], confidence: Array | float
     ) -> Float[Array, "*n Q"]:
         """What every quantity of a step costs a policy that learns.
 
         As 1 - feasibility, but that values where no expert went and no policy wants to go cost
         nothing: trials lead there, and as soon as they become intentions, it costs.
         """
-        votes = self.votes(observations)
-        return jnp.where(
-            votes == 0, 0.0, 1 - feasibility(*belief_of(votes), confidence, self.reading)
-        )
+        alpha, beta = self.beliefs(observations)
+        unknown = (alpha == 1) & (beta == 1)
+        return jnp.where(unknown, 0.0, 1 - feasibility(alpha, beta, confidence, self.reading))
 
     def rules(self, confidence: float) -> list[Rule]:
-        """The sides that at least one expert speaks against, the strongest evidence first.
-
-        Strong is what many speak against, and where policies would go far beyond the experts,
-        compared with how much these differ in where they turned back: those who keep a limit
-        turn back at one place, those who have habits do not.
-        """
-        number, found_rules = self.experts.episodes, []
-        sides: tuple[tuple[Literal["below", "above"], Any, Any], ...] = (
-            ("below", self.experts.lowest, self.tempted.lowest),
-            # Turned round, the highest are the lowest.
-            ("above", -self.experts.highest[:, ::-1], -self.tempted.highest[:, ::-1]),
+        """The sides that at least one expert speaks against, the strongest evidence first."""
+        return rules_of(
+            (np.asarray(self.experts.lowest), np.asarray(self.experts.highest)),
+            (np.asarray(self.tempted.lowest), np.asarray(self.tempted.highest)),
+            counted=self.quantities.counted(len(self.experts.lowest)),
+            confidence=confidence,
+            voting=self.voting,
         )
-        for side, reached, wanted in sides:
-            for quantity, (ends, tempting) in enumerate(
-                zip(np.asarray(reached), np.asarray(wanted), strict=True)
-            ):
-                beyond = tempting[tempting < ends[0]]
-                against = number * len(beyond) / len(tempting)
-                found = limit_of(ends, against, confidence)
-                if against < 1 or found is None:
-                    continue
-                limit, experts = found
-                value = limit if side == "below" else -limit
-                spread = max(float(np.std(ends)), float(np.finfo(np.float32).tiny))
-                far = float(ends[0] - beyond.mean()) / spread
-                rule = Rule(quantity, side, value, experts, against)
-                found_rules.append((against * far / (1 + far), rule))
-        return [rule for _, rule in sorted(found_rules, key=lambda pair: -pair[0])]
 
     def evidence(self, observations: np.ndarray, actions: np.ndarray, *, most: int) -> Evidence:
         """Votes on each step's least supported quantity, and the experts who went furthest there.
@@ -224,10 +210,9 @@ class ReachModel(eqx.Module):
         """
         del actions
         seen = jnp.asarray(observations, jnp.float32)
-        votes = self.votes(seen)
-        worst = votes.argmin(axis=-1)
-        alpha, beta = belief_of(jnp.take_along_axis(votes, worst[..., None], axis=-1)[..., 0])
-        value = jnp.take_along_axis(seen, worst[..., None], axis=-1)
+        worst, alpha, beta = self.least_supported(seen)
+        values = self.quantities.measured(seen)
+        value = jnp.take_along_axis(values, worst[..., None], axis=-1)
         most = min(most, self.experts.episodes)
         low = self.experts.lowest[worst][..., :most]
         high = self.experts.highest[worst][..., ::-1][..., :most]
@@ -255,12 +240,20 @@ class ReachModel(eqx.Module):
             "experts": self.experts.episodes,
             "tempted": self.tempted.episodes,
             "reading": self.reading,
+            "voting": self.voting,
+            "ratios": [list(pair) for pair in self.quantities.ratios],
+            "about": None if self.quantities.about is None else list(self.quantities.about),
         }
 
     @classmethod
     def blank(cls, inputs: Inputs, shape: dict[str, Any]) -> "ReachModel":
         """A model to read a saved one into."""
-        quantities, experts = inputs.centre.shape[0], shape["experts"]
+        about = shape.get("about")
+        measured = Quantities(
+            tuple((first, second) for first, second in shape.get("ratios", ())),
+            None if about is None else tuple(about),
+        )
+        quantities, experts = measured.number(inputs.centre.shape[0]), shape["experts"]
         who = jnp.zeros((quantities, experts), jnp.int32)
         return cls(
             inputs=inputs,
@@ -268,26 +261,6 @@ class ReachModel(eqx.Module):
             extremes=Extremes(who, who, who, who),
             tempted=Reach.nowhere(quantities, shape["tempted"]),
             reading=shape["reading"],
+            voting=shape.get("voting", "visits"),
+            quantities=measured,
         )
-
-
-def belief_of(votes: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
-    """Alpha and beta of votes for, or of those against with a minus."""
-    return 1 + jnp.maximum(votes, 0), 1 + jnp.maximum(-votes, 0)
-
-
-def limit_of(
-    ends: Float[np.ndarray, " N"], against: float, confidence: float
-) -> tuple[float, int] | None:
-    """The lowest value that is allowed at the confidence, and how many experts went as far.
-
-    n visits make P(phi >= 1/2) = 1 - 2^-(n + 1), so that n >= -log2(1 - lambda) - 1 are wanted.
-    Where none are, n votes against make it 2^-(n + 1): up to -log2(lambda) - 1 are borne, and
-    there is no limit.
-    """
-    wanted = max(0, int(np.ceil(-np.log2(1 - confidence) - 1 - 1e-9)))
-    if wanted == 0 and against <= -np.log2(confidence) - 1:
-        return None
-    # Beyond len(ends) nothing can be proved; what all of them reached is the best there is.
-    place = min(max(wanted, 1), len(ends)) - 1
-    return float(ends[place]), place + 1

@@ -18,14 +18,13 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from tacit.control import learner as learning
 from tacit.control.compiled_training import Account, Run, roll_out
+from tacit.control.conduct import side_by_side
 from tacit.control.learner import Learner, Rollout
 from tacit.control.ppo import PPO
 from tacit.environments.tabular_compiled import TabularCompiled
 
 REST = 0.05
 """Share of a round for which an imitation rests, until the critics know it."""
-WATCHED = 128
-"""Episodes of every world in which the final policy is watched."""
 LEAST_PRICE = 1.0
 """Below, a policy takes to what costs before the price can rise again, and does not find back."""
 
@@ -55,36 +54,16 @@ class Orders(NamedTuple):
     experts: Float[Array, "H S A"]
 
 
-class Conduct(NamedTuple):
-    """What a policy does, in the mean over episodes.
-
-    Fields:
-        visits: share of the episodes that visited each query.
-        presence: share of the episodes that are in each state at each step.
-        cost: of an episode.
-        reward: of an episode.
-        soft_return: reward and entropy of an episode.
-    """
-
-    visits: Float[Array, " X"]
-    presence: Float[Array, "H S"]
-    cost: Float[Array, ""]
-    reward: Float[Array, ""]
-    soft_return: Float[Array, ""]
-
-
 class Played(NamedTuple):
     """What came of a round.
 
     Fields:
         policy: at the end.
         price: of cost at the end.
-        conduct: what that policy does.
     """
 
     policy: Float[Array, "H S A"]
     price: Float[Array, ""]
-    conduct: Conduct
 
 
 @eqx.filter_jit
@@ -95,17 +74,12 @@ def play_rounds(
     orders: Orders,
     keys: Key[Array, " n"],
 ) -> Played:
-    """`play_round` for n orders, in a leading axis of all their fields.
-
-    Side by side on an accelerator, one after the other elsewhere: on few cores nothing is gained,
-    and XLA's threads wait for each other without end.
-    """
+    """`play_round` for n orders, in a leading axis of all their fields."""
 
     def play(given: tuple[Orders, Key[Array, ""]]) -> Played:
         return play_round(task, settings, temperature, *given)
 
-    together = jax.default_backend() != "cpu"
-    return jax.vmap(play)((orders, keys)) if together else jax.lax.map(play, (orders, keys))
+    return side_by_side(play, (orders, keys))
 
 
 def play_round(
@@ -128,41 +102,19 @@ def play_round(
         rollout_key, update_key = jax.random.split(key)
         before = run.learner
         run, rollout = roll_out(task, run, settings, key=rollout_key)
-        rollout = softened(rollout, before, temperature)._replace(
-            costs=orders.costs[queries_of(task, rollout, queries)][..., None]
+        surprise = -before.policy.log_probability(rollout.observations, rollout.actions)
+        rollout = rollout._replace(
+            rewards=rollout.rewards + temperature * surprise,
+            costs=orders.costs[queries_of(task, rollout, queries)][..., None],
         )
         learner, _ = learning.learn(before, rollout, settings, key=update_key)
         resting = orders.imitate & (place < REST * settings.iterations)
         return run._replace(learner=rested(learner, before, resting, orders.firm)), None
 
-    def watch(run: Run, key: Key[Array, ""]) -> tuple[Run, Conduct]:
-        run, rollout = roll_out(task, run, settings, key=key)
-        asked = queries_of(task, rollout, queries)
-        soft = softened(rollout, run.learner, temperature)
-        return run, Conduct(
-            visits=(asked[..., None] == jnp.arange(queries)).any(axis=0).mean(axis=0),
-            presence=rollout.observations[..., : task.number_of_states].mean(axis=1),
-            cost=orders.costs[asked].sum(axis=0).mean(),
-            reward=rollout.rewards.sum(axis=0).mean(),
-            soft_return=soft.rewards.sum(axis=0).mean(),
-        )
-
-    train_key, watch_key = jax.random.split(run_key)
-    keys = jax.random.split(train_key, settings.iterations)
+    keys = jax.random.split(run_key, settings.iterations)
     run, _ = jax.lax.scan(iteration, run, (keys, jnp.arange(settings.iterations)))
-    run, conducts = jax.lax.scan(watch, run, jax.random.split(watch_key, WATCHED))
     policy: Any = run.learner.policy
-    return Played(
-        policy=jax.nn.softmax(policy.logits(seen)),
-        price=run.learner.multiplier.price[0],
-        conduct=jax.tree.map(lambda means: means.mean(axis=0), conducts),
-    )
-
-
-def softened(rollout: Rollout, learner: Learner, temperature: float) -> Rollout:
-    """Rewards with the entropy of the policy that earned them."""
-    surprise = -learner.policy.log_probability(rollout.observations, rollout.actions)
-    return rollout._replace(rewards=rollout.rewards + temperature * surprise)
+    return Played(jax.nn.softmax(policy.logits(seen)), run.learner.multiplier.price[0])
 
 
 def every_observation(task: TabularCompiled) -> Float[Array, "H S o"]:

@@ -1,7 +1,7 @@
 """What real drivers hold to: a constraint learned from recorded people, at several confidences."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,8 @@ from tacit.environments.highway.observation import FEATURES, GAP_AHEAD, SPEED, g
 from tacit.environments.highway.recording import RecordingError
 from tacit.environments.task import SimulatedTask
 from tacit.inference.infer import infer
+from tacit.inference.methods import forward_preset
+from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.simulated_result import SimulatedResult
 from tacit.reports.driving_map import driving_map
 from tacit.reports.feasibility_curve import feasibility_curve
@@ -24,8 +26,20 @@ from tacit.reports.page import Fact, Page, Section
 from tacit.reports.table import Table
 from tacit.runs.continued import Told
 
-SHOWN_RULES = 10
 SHOWN_POINTS = 4000
+TIME_GAP = len(FEATURES)
+"""The place of the time gap, after the observation's own quantities."""
+HELD = {
+    "votes": "visits-fallible",
+    "ratios": (f"{GAP_AHEAD}/{SPEED[0]}",),
+    "about": (GAP_AHEAD, TIME_GAP),
+}
+"""People err, so that what one of them did is no proof; and what they keep is a distance for their
+speed. Nothing but the two gaps is asked about."""
+NAMES = (*FEATURES, "time_gap_ahead")
+UNITS = {GAP_AHEAD: "m", TIME_GAP: "s"}
+WORLDS = 256
+"""A quarter of them show what policies would do: shares of episodes, which must not be coarse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +79,7 @@ def learn_from_drivers(
     Arguments:
         task: e.g. `make("HighwayDistance", recordings=..., split="all", egos="all")`.
         confidences: to read the constraint at.
-        forward: settings of PPO; None for those of the task.
+        forward: settings of PPO; None for `driving_settings`.
         seed: of everything random.
         folder: where to keep the run.
         threads: for the simulator.
@@ -80,12 +94,20 @@ def learn_from_drivers(
         recovered.trajectories,
         confidence=levels[-1],
         seed=seed,
-        forward=forward,
+        forward=forward or driving_settings(task),
         folder=folder,
         threads=threads,
         progress=progress,
+        **HELD,
     )
     return Drivers(task, recovered, result, levels)
+
+
+def driving_settings(task: SimulatedTask, steps: int | None = None) -> PPO:
+    """The task's settings of PPO with more worlds and as large a batch."""
+    forward = forward_preset(ReachCAICRL, task)
+    rollout = max(forward.batch // WORLDS, 1)
+    return replace(forward, worlds=WORLDS, rollout=rollout, steps=steps or forward.steps)
 
 
 def following(demonstrations: Trajectories) -> Float[np.ndarray, "n 2"]:
@@ -115,38 +137,47 @@ def ordinary_moment(drivers: Drivers) -> Float[np.ndarray, " 74"]:
     return moments[drivers.result.constraint.evidence(moments, actions, most=1).votes_for.argmax()]
 
 
-def held_gap(drivers: Drivers, level: float) -> Rule | None:
-    """The rule that keeps drivers from coming closer, if one was found."""
+def held_gap(drivers: Drivers, level: float, quantity: int = GAP_AHEAD) -> Rule | None:
+    """The rule that keeps drivers from coming closer, in metres or in seconds, if there is one."""
     return next(
         (
             rule
             for rule in drivers.result.constraint.rules(level)
-            if rule.quantity == GAP_AHEAD and rule.side == "below"
+            if rule.quantity == quantity and rule.side == "below"
         ),
         None,
     )
 
 
+def held(drivers: Drivers, level: float, quantity: int) -> str:
+    """The limit of `held_gap` in words."""
+    rule = held_gap(drivers, level, quantity)
+    return "not found" if rule is None else f"{rule.limit:.2f} {UNITS[quantity]}"
+
+
 def drivers_page(drivers: Drivers) -> Page:
     """The rules in words, feasibility against gap and speed, and against the gap alone."""
-    strictest = drivers.levels[-1]
-    rules = drivers.result.constraint.rules(strictest)
     pairs = following(drivers.demonstrations)
-    gap = held_gap(drivers, strictest)
+    gaps = [
+        Fact(
+            f"{kind} that most hold to",
+            held(drivers, level, quantity),
+            f"at confidence {level:g}",
+            tone="bad" if held_gap(drivers, level, quantity) is None else "plain",
+        )
+        for quantity, kind in ((GAP_AHEAD, "gap"), (TIME_GAP, "time gap"))
+        for level in drivers.levels
+    ]
     return Page(
         title="What do these drivers hold to?",
         lead=(
-            "Recorded drivers became demonstrations. A policy was let loose on the same roads; "
-            "where it went and no driver ever did, the drivers speak against going."
+            "Recorded drivers became demonstrations. A policy that is paid for arriving alone was "
+            "let loose on the same roads. Where it stays, most drivers could have stayed too; "
+            "those who did not speak against being there."
         ),
         facts=[
             Fact("drivers", str(len(drivers.demonstrations))),
-            Fact(
-                "smallest gap they hold to",
-                "not found" if gap is None else f"{gap.limit:.1f} m",
-                f"at confidence {strictest:g}",
-                tone="bad" if gap is None else "plain",
-            ),
+            *gaps,
             Fact(
                 "gap of half of all moments",
                 f"{np.median(pairs[:, 0]):.1f} m or less",
@@ -154,9 +185,10 @@ def drivers_page(drivers: Drivers) -> Page:
             ),
             Fact("replayed within", f"{100 * drivers.recovered.error:.1f} cm"),
         ],
-        sections=[map_section(drivers, pairs), gap_section(drivers), rules_section(rules)],
-        foot="Feasibility is read off one belief at each confidence. All other numbers that a "
-        "driver sees are those of an ordinary moment. One seed.",
+        sections=[map_section(drivers, pairs), gap_section(drivers), rules_section(drivers)],
+        foot="Feasibility is read off one belief at each confidence. Only the gap and the time gap "
+        "were asked about. To be somewhere means to stay there for a twentieth of a drive, and "
+        "three steps at least. One seed.",
     )
 
 
@@ -172,8 +204,9 @@ def map_section(drivers: Drivers, pairs: Float[np.ndarray, "n 2"]) -> Section:
     shown = pairs[:: max(len(pairs) // SHOWN_POINTS, 1)]
     return Section(
         heading="Gap and speed",
-        text="Blue: drivers were there, so it is feasible. Red: they could have been and were not. "
-        "Pale: neither drivers nor the policy went there, so nothing is known.",
+        text="Blue: one is sure enough that most drivers who could be there would. Red: most could "
+        "have been there and were not. In between: as likely as not, or nothing is known. An "
+        "upright border is a gap in metres, a slanting one a gap in seconds.",
         figure=driving_map(gaps, speeds, maps, shown),
         caption="Learned feasibility against the gap to the leader and the own speed. Points: "
         "moments of the recorded drivers.",
@@ -183,39 +216,42 @@ def map_section(drivers: Drivers, pairs: Float[np.ndarray, "n 2"]) -> Section:
 def gap_section(drivers: Drivers) -> Section:
     """The gap alone, at the usual speed."""
     pairs = following(drivers.demonstrations)
-    gaps = np.linspace(0, 12, 481)
+    gaps = np.linspace(0, 40, 801)
     usual = np.full_like(gaps, np.median(pairs[:, 1]))
     smallest = np.array([e.observations[:, GAP_AHEAD].min() for e in drivers.demonstrations])
     return Section(
         heading="The gap alone",
         text="One line for each confidence: the more is asked for, the more drivers must have "
-        "been as close.",
+        "stayed as close.",
         figure=feasibility_curve(
             gaps,
             {level: feasibility_at(drivers, gaps, usual, level) for level in drivers.levels},
             smallest[smallest < gaps[-1]],
             quantity="gap to the leader (m)",
         ),
-        caption="Feasibility against the gap at the median speed. Ticks: the smallest gap of each "
-        "driver.",
+        caption=f"Feasibility against the gap at the median speed, {usual[0]:.1f} m/s. Ticks: the "
+        "smallest gap of each driver.",
     )
 
 
-def rules_section(rules: Sequence[Rule]) -> Section:
-    """The strongest rules, by name."""
+def rules_section(drivers: Drivers) -> Section:
+    """All rules at every confidence, by name."""
     rows = [
         [
-            FEATURES[rule.quantity].replace("_", " "),
+            f"{level:g}",
+            NAMES[rule.quantity].replace("_", " "),
             "at least" if rule.side == "below" else "at most",
-            f"{rule.limit:.2f}",
+            f"{rule.limit:.2f} {UNITS[rule.quantity]}",
+            f"{rule.experts}",
             f"{rule.against:.0f}",
         ]
-        for rule in rules[:SHOWN_RULES]
+        for level in drivers.levels
+        for rule in drivers.result.constraint.rules(level)
     ]
-    columns = ["quantity", "", "limit", "drivers against going further"]
+    columns = ["confidence", "quantity", "", "limit", "drivers who went so far", "against further"]
     return Section(
-        heading="What else they never did",
-        text="Everything a driver sees counts, so some of these are habits or the road itself "
-        "rather than rules; a person has to say which.",
+        heading="In words",
+        text="A gap that is too *large* is a rule, too, if policies hang back more than people do: "
+        "a person has to say which of these are rules of the road.",
         table=Table(columns, rows),
     )

@@ -80,7 +80,7 @@ class Comparison:
 
     def forward(self, method: str, task: SimulatedTask) -> PPO:
         """Settings of PPO for a method."""
-        base = preset(task) if method == NONE else forward_preset(kind_of(method, (), None), task)
+        base = preset(task) if method == NONE else forward_preset(kind_of(method, {}), task)
         return dataclasses.replace(base, **self.train, steps=self.steps)
 
     def experts_file(self, seed: int) -> Path:

@@ -69,7 +69,7 @@ class Inference:
         self.task, self.experts, self.method = task, experts, method
         self.confidence, self.seed = confidence, seed
         changes_rewards = method.rewards_too
-        wanted = "worst" if method.number_of_costs(0) != 1 else "step"
+        wanted = "worst" if method.number_of_costs(2) != 1 else "step"
         if forward.multiplier.budget_per != wanted:
             raise ArgumentError(
                 f"multiplier.budget_per must be {wanted!r} here: so is measured what the experts "

@@ -1,9 +1,10 @@
 """The methods by name, with settings that were found to work on each task."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
+from tacit.constraints.votes import LEARNED_VOTES
 from tacit.control import presets
 from tacit.control.multiplier import Multiplier
 from tacit.control.ppo import PPO
@@ -37,18 +38,23 @@ def check_method(name: str) -> None:
         raise ArgumentError(f"method must be one of {', '.join(METHODS)}, not {name!r}{hint}")
 
 
-def kind_of(name: str, settings: Iterable[str], objective: str | None) -> type[Method]:
+def kind_of(name: str, settings: Mapping[str, Any]) -> type[Method]:
     """The class of the method.
 
     CA-ICRL has two: by reach, the default; and with an encoder for the other objectives, also when
-    a setting is named (or nearly named) that reach has not.
+    a setting is named (or nearly named) that reach has not, or votes that are learned.
     """
     check_method(name)
-    kind = KINDS[name]
+    kind, objective = KINDS[name], settings.get("objective")
     known = {field.name: field.name for field in dataclasses.fields(kind)}
-    beyond = objective is None and any(
-        setting not in known and not nearest(setting.lower(), known) for setting in settings
-    )
+    encoder = {field.name for field in dataclasses.fields(CAICRL)}
+
+    def of_the_encoder(setting: str) -> bool:
+        meant = setting in known or nearest(setting.lower(), known)
+        return setting not in known and (setting in encoder or not meant)
+
+    learned = settings.get("votes") in LEARNED_VOTES
+    beyond = objective is None and (learned or any(map(of_the_encoder, settings)))
     if kind is ReachCAICRL and (objective in OBJECTIVES or beyond):
         return CAICRL
     return kind
@@ -56,7 +62,7 @@ def kind_of(name: str, settings: Iterable[str], objective: str | None) -> type[M
 
 def make_method(name: str, task: SimulatedTask, settings: dict[str, Any]) -> Method:
     """The method called `name` with its settings for the task, and `settings` in their place."""
-    kind = kind_of(name, settings, settings.get("objective"))
+    kind = kind_of(name, settings)
     fields = {field.name: field.name for field in dataclasses.fields(kind)}
     for setting in settings:
         if setting not in fields:
@@ -73,10 +79,13 @@ def forward_preset(kind: type[Method], task: SimulatedTask) -> PPO:
 
     Those of an expert on the true cost, but for the price. Steps are charged relative to each other
     (see `PPO.relative_costs`), so that it is a weight beside the reward's advantages. It is capped
-    because the policy may never be quite as cheap as the experts.
+    because the policy may never be quite as cheap as the experts. Where experts need a penalty (the
+    pendulum, which is beyond its limit in a few steps), so do those who learn the rule.
     """
     base = presets.preset(task)
     price = Multiplier(start=1.0, rate=0.1, largest=2.0)
+    if base.multiplier.kind == "penalty":
+        price = base.multiplier
     if kind is ReachCAICRL:
         # Slow: a high price too early, and nothing else is learned than to keep the rule.
         price = Multiplier(kind="share", budget_per="worst", start=5.0, rate=0.03, largest=10.0)

@@ -27,18 +27,21 @@ from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
 from tacit.argument_checks import check_choice
 from tacit.constraints.belief import READINGS, Reading
 from tacit.constraints.inputs import Inputs
+from tacit.constraints.quantities import Quantities
 from tacit.constraints.reach_model import Reach, ReachModel
+from tacit.constraints.votes import COUNTED_VOTES, CountedVotes
 from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
 from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.method import Learned, Method, Round
-from tacit.inference.running_reach import RunningReach, followed, reach_of
+from tacit.inference.running_reach import LEVELS, RunningReach, followed, reach_of
 
 SHARE_OF_PROMISE, A_FEW = 1 / 4, 0.02
 
@@ -51,12 +54,21 @@ class ReachCAICRL(Method):
         objective: what tells it from CA-ICRL with an encoder.
         reading: how a confidence reads a feasibility off the belief: `graded`, `hard` or `soft`;
             see `tacit.constraints.belief`.
+        votes: "visits": where one expert has been is allowed. "visits-fallible": experts may err,
+            and what most of those who were tempted did not do is forbidden.
+        ratios: further quantities, each one number of the observation divided by another, written
+            as their places: ("22/6",) on the highway is the gap ahead as a time.
+        about: places of the quantities that a rule may be about, ratios after the observation; None
+            for all.
     """
 
     every: int = 1
     temptation: float = 0.25
     objective: Literal["reach"] = "reach"
     reading: Reading = "graded"
+    votes: CountedVotes = "visits"
+    ratios: tuple[str, ...] = ()
+    about: tuple[int, ...] | None = None
 
     name: ClassVar[str] = "ca-icrl"
     only_feasible_rewards: ClassVar[bool] = True
@@ -66,37 +78,53 @@ class ReachCAICRL(Method):
         super().__post_init__()
         check_choice("objective", self.objective, ("reach",))
         check_choice("reading", self.reading, READINGS)
+        check_choice("votes", self.votes, COUNTED_VOTES)
+        for name, kind in (("ratios", str), ("about", int)):
+            given = getattr(self, name)
+            if isinstance(given, str | int):
+                given = (given,)
+            if given is not None:
+                object.__setattr__(self, name, tuple(kind(part) for part in given))
 
     @property
     def any_confidence(self) -> bool:
         """Confidence is used after learning."""
         return True
 
+    @property
+    def quantities(self) -> Quantities:
+        """What is measured, and what a rule may be about."""
+        return Quantities.of(self.ratios, self.about)
+
     def number_of_costs(self, quantities: int) -> int:
         """One for each quantity: what is spent on one must not be taken from another."""
-        return quantities
+        return self.quantities.number(quantities)
 
     def start(
         self, inputs: Inputs, experts: ExpertSteps, forward: PPO, *, key: Key[Array, ""]
     ) -> Learned:
         """The experts are counted; nobody was tempted yet."""
         del key
-        quantities = inputs.centre.shape[0]
-        reach, extremes = reach_of(experts)
+        self.quantities.check(inputs.centre.shape[0])
         worlds = forward.intended or forward.worlds
-        tempted = Reach.nowhere(quantities, worlds)
-        model = ReachModel(inputs, reach, extremes, tempted, self.reading)
-        running = RunningReach.start(worlds, reach, experts.mean_return)
-        return Learned(model, (), running)
+        tempted = Reach.nowhere(self.quantities.number(inputs.centre.shape[0]), worlds)
+        return self.counted(inputs, experts, tempted)
 
     def with_experts(self, learned: Learned, experts: ExpertSteps) -> Learned:
         """Other experts are counted; those who were tempted stay, and new episodes begin."""
-        model: ReachModel = learned.model
-        reach, extremes = reach_of(experts)
-        model = ReachModel(model.inputs, reach, extremes, model.tempted, self.reading)
-        worlds = model.tempted.episodes
-        running = RunningReach.start(worlds, reach, experts.mean_return)
-        return learned._replace(model=model, memory=running)
+        return self.counted(learned.model.inputs, experts, learned.model.tempted)
+
+    def counted(self, inputs: Inputs, experts: ExpertSteps, tempted: Reach) -> Learned:
+        """How far experts went, beside those who were tempted."""
+        fallible = self.votes == "visits-fallible"
+        reach, extremes = reach_of(experts, self.quantities, dwelling=fallible)
+        model = ReachModel(
+            inputs, reach, extremes, tempted, self.reading, self.votes, self.quantities
+        )
+        running = RunningReach.start(
+            tempted.episodes, reach, experts.mean_return, LEVELS if fallible else 1
+        )
+        return Learned(model, (), running)
 
     def interrupted(self, learned: Learned) -> Learned:
         """The running episodes are forgotten, the ones before are not."""
@@ -113,6 +141,8 @@ class ReachCAICRL(Method):
         costs = costs_of(learned.model, rollout.observations, confidence)
         worlds = learned.model.tempted.episodes
         intended = jax.tree.map(lambda field: np.asarray(field)[:, :worlds], rollout)
+        measured = self.quantities.measured(jnp.asarray(intended.observations))
+        intended = intended._replace(observations=measured)
         return learned._replace(memory=followed(learned.memory, intended)), np.asarray(costs)
 
     def update(

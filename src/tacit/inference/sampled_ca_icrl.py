@@ -17,7 +17,7 @@ on one of them. A mixture has both.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -27,6 +27,7 @@ from jaxtyping import Array, Float
 
 from tacit.constraints.belief import forward_budget, step_cost
 from tacit.constraints.votes import counted_votes, visits_of
+from tacit.control.conduct import Conduct, watch_policies
 from tacit.control.policy_mixture import best_mixture, mixed_policy
 from tacit.control.ppo import PPO
 from tacit.control.sampled_planning import Orders, Played, play_rounds
@@ -43,7 +44,9 @@ PRICES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 """Of cost, for policies that begin as imitations; one that knows nothing has the highest."""
 ENDS = (*((True, price) for price in PRICES), (False, PRICES[-1]))
 """Whether each of the last rounds begins as an imitation, and its price."""
-ROUNDS = len(TEMPTING) + len(ENDS)
+EFFORT = (1,) * len(TEMPTING) + (2,) * len(ENDS)
+"""How many times the steps of the settings each round takes: what is kept should be well made."""
+ROUNDS = len(EFFORT)
 
 KEPT = ("tempted", "policies", "presence", "returns", "prices")
 
@@ -122,7 +125,7 @@ class SampledRounds:
     @property
     def steps(self) -> int:
         """Environment steps of each run so far."""
-        return self.iteration * self.settings.iterations * self.settings.batch
+        return sum(EFFORT[: self.iteration]) * self.settings.iterations * self.settings.batch
 
     @property
     def budgets(self) -> Float[Array, " runs"]:
@@ -167,11 +170,11 @@ class SampledRounds:
         """One round; what is told are means over the runs."""
         began, place = time.perf_counter(), self.iteration
         keys = jax.vmap(lambda key: jax.random.fold_in(key, place))(self.keys)
-        played = play_rounds(
-            self.compiled, self.settings, float(self.task.temperature), self.orders(), keys
-        )
-        self.check(played)
-        conduct = played.conduct
+        settings = replace(self.settings, steps=EFFORT[place] * self.settings.steps)
+        orders, temperature = self.orders(), float(self.task.temperature)
+        played = play_rounds(self.compiled, settings, temperature, orders, keys)
+        conduct = watch_policies(self.compiled, played.policy, orders.costs, temperature)
+        self.check(played, conduct)
         if place < len(TEMPTING):
             self.tempted = np.maximum(self.tempted, np.asarray(conduct.visits))
         self.policies[place] = np.asarray(played.policy)
@@ -190,9 +193,9 @@ class SampledRounds:
             "seconds": self.seconds,
         }
 
-    def check(self, played: Played) -> None:
+    def check(self, played: Played, conduct: Conduct) -> None:
         """Raise an error that names what is no number, and when."""
-        named = {"policy": played.policy, "price": played.price, **played.conduct._asdict()}
+        named = {**played._asdict(), **conduct._asdict()}
         for name, values in named.items():
             if not np.isfinite(np.asarray(values)).all():
                 raise DivergenceError(

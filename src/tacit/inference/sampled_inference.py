@@ -35,7 +35,7 @@ def in_rounds(method: str, settings: dict[str, Any]) -> bool:
     tables, are to be refused here.
     """
     counted = all(SETTINGS.get(name) == value for name, value in settings.items())
-    reach = kind_of(method, settings, settings.get("objective")) is ReachCAICRL
+    reach = kind_of(method, settings) is ReachCAICRL
     return method == "ca-icrl" and (counted or reach)
 
 
