@@ -40,13 +40,27 @@ def constraint(of, confidence=0.7):
 def test_those_who_stayed_away_speak_against_even_where_others_went():
     values = np.linspace(-5, 1, 61, dtype=np.float32)
     alpha, beta = model().belief(jnp.asarray(values)[:, None])
-    for value, for_it, against in zip(values, alpha, beta, strict=True):
-        went = (LOWEST[0].astype(np.float32) <= value).sum()
-        share = (WANTED[0].astype(np.float32) <= value).mean()
-        if value < LOWEST.min():
-            share = (LOWEST.min() > WANTED).mean()
-        assert float(for_it) == 1 + went
-        assert float(against) == pytest.approx(1 + (60 - went) * share, rel=1e-5)
+    ends, wanted = LOWEST[0].astype(np.float32), WANTED[0].astype(np.float32)
+
+    def just_before(end):
+        went = (ends < end).sum()
+        return 1 + went, 1 + (60 - went) * (wanted < end).mean()
+
+    def strength(pair):
+        return (pair[0] - pair[1]) / np.sqrt(sum(pair))
+
+    for value, found in zip(values, zip(alpha, beta, strict=True), strict=True):
+        passed = [just_before(end) for end in ends if end > value]
+        np.testing.assert_allclose(found, min([(61, 1), *passed], key=strength), rtol=1e-5)
+
+
+def test_nothing_is_less_doubtful_for_being_further_off():
+    values = np.linspace(-6, 1, 200, dtype=np.float32)[:, None]
+    idle = np.zeros((200, 1), np.float32)
+    for level in (0.3, 0.7, 0.95):
+        feasible = constraint(model()).feasibility(values, idle, level)
+        assert (np.diff(feasible) >= -1e-6).all()
+        assert feasible[0] < 0.5 < feasible[-1]
 
 
 def test_what_few_did_is_proof_for_the_infallible_only():

@@ -15,8 +15,9 @@ is less doubtful for being further off. (The largest is taken on each side by it
 all episodes begin in one region.)
 
 A visit is proof, as for votes `visits` in the lab. For experts who err there are `visits-fallible`:
-those who stayed away speak against v even where others went, against(v) = (N - for(v)) p(v), and
-what one of them did proves nothing. Then phi is the share of those who, tempted, would go there.
+those who stayed away speak against v even where others went, and what one of them did proves
+nothing; see `sided_votes`. Then phi is the share of those who, tempted, would go there.
+
 A step is as feasible as its least supported quantity: alpha = 1 + for, beta = 1 + against there.
 """
 
@@ -33,6 +34,7 @@ from tacit.constraints.expert_memory import Evidence
 from tacit.constraints.inputs import Inputs
 from tacit.constraints.quantities import Quantities
 from tacit.constraints.rules import Rule, rules_of
+from tacit.constraints.sided_votes import margin, sided_votes
 from tacit.constraints.votes import CountedVotes, counted_votes
 
 
@@ -109,17 +111,25 @@ class ReachModel(eqx.Module):
     ) -> tuple[Float[Array, "*n Q"], Float[Array, "*n Q"]]:
         """Alpha and beta of each quantity of a step."""
         values, number = self.quantities.measured(observations), self.experts.episodes
-        visited = self.experts.passing(values).astype(jnp.float32)
+        counted = self.quantities.counted(values.shape[-1])
+        if self.voting == "visits-fallible":
+            low = self.experts.lowest, self.tempted.lowest
+            high = self.experts.highest, self.tempted.highest
+            alpha, beta = sided_votes(low, high, values)
+        else:
+            visited = self.experts.passing(values).astype(jnp.float32)
+            alpha, beta = counted_votes(visited, number, self.tempting(values), "visits")
+        return jnp.where(counted, alpha, 1.0 + number), jnp.where(counted, beta, 1.0)
+
+    def tempting(self, values: Float[Array, "*n Q"]) -> Float[Array, "*n Q"]:
+        """Share of a policy's episodes that pass each value, or the first one beyond experts."""
         lowest, highest = self.furthest
         below = (self.tempted.lowest < lowest[:, None]).sum(axis=1)
         above = (self.tempted.highest > highest[:, None]).sum(axis=1)
         tempted = self.tempted.passing(values)
         tempted = jnp.where(values < lowest, below, tempted)
         tempted = jnp.where(values > highest, above, tempted)
-        share = tempted / self.tempted.episodes
-        counted = self.quantities.counted(len(lowest))
-        visited, share = jnp.where(counted, visited, number), jnp.where(counted, share, 0.0)
-        return counted_votes(visited, number, share, self.voting)
+        return tempted / self.tempted.episodes
 
     @property
     def furthest(self) -> tuple[Float[Array, " Q"], Float[Array, " Q"]]:
@@ -148,8 +158,7 @@ class ReachModel(eqx.Module):
     ) -> tuple[Int[Array, "*n"], Float[Array, "*n"], Float[Array, "*n"]]:
         """Of every step the quantity that least speaks for, and its alpha and beta."""
         alpha, beta = self.beliefs(observations)
-        # In deviations: who has one vote for among few is not supported less than among many.
-        worst = ((alpha - beta) / jnp.sqrt(alpha + beta)).argmin(axis=-1)
+        worst = margin(alpha, beta).argmin(axis=-1)
         alpha, beta = (
             jnp.take_along_axis(part, worst[..., None], axis=-1)[..., 0] for part in (alpha, beta)
         )

@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from tacit.constraints.belief import ROUNDING, support
-from tacit.constraints.votes import CountedVotes, counted_votes
+from tacit.constraints.sided_votes import votes_below
+from tacit.constraints.votes import CountedVotes
 
 
 class Rule(NamedTuple):
@@ -116,25 +117,16 @@ def proved_limit(
 def majority_limit(
     ends: Float[np.ndarray, " N"], wanted: Float[np.ndarray, " m"], confidence: float
 ) -> Limit | None:
-    """The lowest value from which on every one that experts went to is allowed at the confidence.
+    """The lowest value that is allowed at the confidence; all beyond are no more feasible.
 
-    The i-th lowest end was reached by i experts, and those who were tempted and stayed away speak
-    against it. It may be that of nobody: then there is no limit.
+    If what the furthest expert did is allowed, the limit is as if it were proved.
     """
-    number = len(ends)
-    reached = np.searchsorted(ends, ends, side="right").astype(float)
-    share = np.searchsorted(np.sort(wanted), ends, side="right") / len(wanted)
-    alpha, beta = (
-        np.asarray(part, float)
-        for part in counted_votes(
-            jnp.asarray(reached), number, jnp.asarray(share), "visits-fallible"
-        )
-    )
-    allowed = np.asarray(support(jnp.asarray(alpha), jnp.asarray(beta))) >= confidence - ROUNDING
-    forbidden = np.flatnonzero(~allowed)
+    alpha, beta = votes_below(*(jnp.asarray(part, jnp.float32) for part in (ends, wanted, ends)))
+    forbidden = np.flatnonzero(np.asarray(support(alpha, beta)) < confidence - ROUNDING)
     if len(forbidden) == 0:
         return proved_limit(ends, wanted, confidence)
     last = int(forbidden[-1])
-    place = min(last + 1, number - 1)
+    place = min(last + 1, len(ends) - 1)
     value = float(ends[place])
-    return Limit(value, int(reached[place]), float(beta[last] - 1), value)
+    experts = int(np.searchsorted(ends, value, side="right"))
+    return Limit(value, experts, float(beta[last] - 1), value)
