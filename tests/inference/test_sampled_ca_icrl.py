@@ -58,46 +58,52 @@ def test_a_data_set_counts_visitors_and_actions(task, walks):
     np.testing.assert_array_equal(counted.actions, actions)
 
 
-def test_rounds_tempt_first_and_end_at_the_confidence(task, walks, quick):
+@pytest.fixture(scope="module")
+def followed(task, walks, quick):
+    """A finished run with a large budget, the orders of its rounds and who was tempted in each."""
     generous = dataclasses.replace(task, budget=0.5)
     run = SampledRounds(generous, [DataSet.of(task, walks)], [0.9], [0], quick)
     run.compiled = tabular_compiled(task)
-    assert not np.asarray(run.orders().costs).any()
-    tempted = []
+    orders, tempted = [], []
     while not run.finished:
-        orders = run.orders()
-        tempting = run.iteration < len(TEMPTING)
-        imitate, price = (False, 1.0) if tempting else ENDS[run.iteration - len(TEMPTING)]
-        assert bool(orders.imitate[0]) == imitate
-        assert float(orders.price[0]) == price
-        assert bool(orders.firm[0]) != tempting
-        assert float(orders.budget[0]) == pytest.approx(0.5 if tempting else 1 - 0.9)
+        orders.append(run.orders())
         run.advance()
         tempted.append(run.tempted.copy())
+    return run, orders, tempted
+
+
+def test_rounds_tempt_first_and_end_at_the_confidence(followed):
+    run, orders, tempted = followed
+    assert run.iteration == len(orders) == ROUNDS
+    assert not np.asarray(orders[0].costs).any()
+    for place, ordered in enumerate(orders):
+        tempting = place < len(TEMPTING)
+        imitate, price = (False, 1.0) if tempting else ENDS[place - len(TEMPTING)]
+        assert bool(ordered.imitate[0]) == imitate
+        assert float(ordered.price[0]) == price
+        assert bool(ordered.firm[0]) != tempting
+        assert float(ordered.budget[0]) == pytest.approx(0.5 if tempting else 1 - 0.9)
+        assert tempting or float(run.prices[place, 0]) == price
     for before, after in itertools.pairwise(tempted):
         assert (after >= before).all()
     # The last rounds find out no more: what they play is the constraint's own policy.
     np.testing.assert_array_equal(tempted[len(TEMPTING) - 1], tempted[-1])
     assert tempted[0].max() > 0
-    assert run.iteration == ROUNDS
 
 
-def test_a_run_ends_with_the_best_mixture_of_what_it_met(task, walks, quick):
-    run = SampledRounds(task, [DataSet.of(task, walks)] * 2, [0.7, 0.9], [0, 1], quick)
-    while not run.finished:
-        run.advance()
+def test_a_run_ends_with_the_best_mixture_of_what_it_met(task, followed):
+    run, *_ = followed
     dynamics = Dynamics.of(task)
-    for number in range(2):
-        weights, spent = run.mixture(number)
-        costs = np.asarray(run.costs(run.confidences)[number])[:, None]
-        for policy, cost in zip(run.policies[:, number], spent, strict=True):
-            pairs = occupancy(dynamics.transitions, dynamics.initial, jnp.asarray(policy))
-            assert cost == pytest.approx(float((pairs * costs).sum()), rel=0.03, abs=0.002)
-        assert run.facts(number)["learned_cost"] == pytest.approx(weights @ spent)
-        np.testing.assert_allclose(
-            run.policy(number),
-            mixed_policy(run.policies[:, number], run.presence[:, number], weights),
-        )
+    weights, spent = run.mixture(0)
+    costs = np.asarray(run.costs(run.confidences)[0])[:, None]
+    for policy, cost in zip(run.policies[:, 0], spent, strict=True):
+        pairs = occupancy(dynamics.transitions, dynamics.initial, jnp.asarray(policy))
+        assert cost == pytest.approx(float((pairs * costs).sum()), rel=0.03, abs=0.002)
+    assert weights @ spent <= max(0.1, 1.05 * spent.min()) + 1e-6
+    assert run.facts(0)["learned_cost"] == pytest.approx(weights @ spent)
+    np.testing.assert_allclose(
+        run.policy(0), mixed_policy(run.policies[:, 0], run.presence[:, 0], weights)
+    )
 
 
 def test_runs_side_by_side_are_what_they_are_alone(task, walks, quick):

@@ -251,7 +251,7 @@ def rules_section(drivers: Drivers) -> Section:
     columns = ["confidence", "quantity", "", "limit", "drivers who went so far", "against further"]
     return Section(
         heading="In words",
-        text="A gap that is too *large* is a rule, too, if policies hang back more than people do: "
-        "a person has to say which of these are rules of the road.",
+        text="At least: most of those who were tempted did not come closer. At most: policies hang "
+        "back more than people do, which is hardly a rule of the road.",
         table=Table(columns, rows),
     )

@@ -29,9 +29,12 @@ def driving_map(
     for number, (axes, (level, feasibility)) in enumerate(zip(panels, maps.items(), strict=True)):
         up = "speed (m/s)" if number == 0 else ""
         style_axes(axes, title=f"confidence {level:g}", across="gap to the leader (m)", up=up)
-        drawn = axes.pcolormesh(
-            gaps, speeds, feasibility, cmap="RdYlBu", vmin=0, vmax=1, shading="nearest", zorder=0.5
-        )
+        # As a picture: the many small rectangles of a mesh show seams.
+        extent = (gaps[0], gaps[-1], speeds[0], speeds[-1])
+        drawn = axes.imshow(
+            feasibility, extent=extent, aspect="auto", origin="lower", cmap="RdYlBu",
+            vmin=0, vmax=1, interpolation="nearest", zorder=0.5,
+        )  # fmt: skip
         axes.plot(*seen.T, ".", color=INK, markersize=1.5, alpha=0.35, zorder=2)
         axes.grid(visible=False)
         axes.set_xlim(gaps[0], gaps[-1])
