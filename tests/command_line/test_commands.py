@@ -91,7 +91,7 @@ def test_infer_samples_on_a_table_if_asked_to(experts, capsys, tmp_path):
         capsys, "infer", "Chain", "--experts", experts, "--sampled", "--out", tmp_path / "run",
         *CHAIN, "--train", *few,
     )  # fmt: skip
-    assert "steps 4,160" in text
+    assert "steps 8,640" in text
     assert tacit.load(tmp_path / "run").settings["sampled"] is True
 
 

@@ -13,8 +13,6 @@ from tacit.constraints.inputs import Inputs
 from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.constraints.quantities import Quantities
 from tacit.constraints.reach_model import Extremes, Reach, ReachModel
-from tacit.demonstrations.recorded_drivers import drive
-from tacit.environments.highway.driving import highway_of
 from tacit.environments.highway.observation import GAP_AHEAD, SPEED
 from tacit.environments.registry import make
 from tacit.experiments import drivers as experiment
@@ -75,7 +73,13 @@ def test_feasibility_is_that_of_the_gap_for_the_speed(task):
     extremes = Extremes(who, who, who, who)
     model = ReachModel(inputs, experts, extremes, tempted, "graded", "visits-fallible", asked)
     constraint = LearnedConstraint(model, 0.9, task.action_space, True, {})
-    recovered = drive(highway_of(task))
+    moments = Trajectories(
+        observations=np.zeros((2, 4, TIME_GAP), np.float32),
+        actions=np.zeros((2, 3, 2), np.float32),
+        rewards=np.zeros((2, 3)),
+        lengths=np.array([3, 3]),
+    )
+    recovered = SimpleNamespace(trajectories=moments)
     drivers = Drivers(task, recovered, SimpleNamespace(constraint=constraint), (0.5, 0.9))
     gaps, speeds = np.array([20.0, 20.0, 5.0, 5.0]), np.array([10.0, 30.0, 3.0, 10.0])
     np.testing.assert_array_equal(feasibility_at(drivers, gaps, speeds, 0.9) >= 1, [1, 0, 1, 0])

@@ -44,6 +44,7 @@ def test_rewards_lie_between_those_of_random_actions_and_of_the_best(task):
     assert worth(task, to_the_left)[1] == pytest.approx(high)
 
 
+@pytest.mark.slow
 def test_every_run_is_kept_and_compared(task, out):
     runs = sorted(file.name for file in (out / "runs").rglob("*.json"))
     assert runs == [f"4-{seed}-{level}.json" for seed in (1, 2) for level in (0.7, 0.9)]
@@ -60,6 +61,7 @@ def test_every_run_is_kept_and_compared(task, out):
     assert "of 2 cells agree" in (out / "parity.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_finished_experiment_computes_nothing_again(task, out, monkeypatch):
     monkeypatch.setattr(parity, "played", None)
     told = []

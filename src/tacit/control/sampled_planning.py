@@ -135,9 +135,10 @@ def first_learner(
 ) -> Learner:
     """One that knows nothing, or as much as the experts show."""
     learner = learning.start(seen.shape[-1], task.action_space, 1, task.horizon, settings, key=key)
-    clone = imitation(learner.policy, orders.experts, seen)
-    policy = jax.tree.map(
-        lambda mine, theirs: jnp.where(orders.imitate, theirs, mine), learner.policy, clone
+    policy = jax.lax.cond(
+        orders.imitate,
+        lambda: imitation(learner.policy, orders.experts, seen),
+        lambda: learner.policy,
     )
     price = learner.multiplier._replace(price=orders.price[None], allowance=orders.budget[None])
     return learner._replace(policy=policy, multiplier=price)
