@@ -16,6 +16,7 @@ from tacit.inference.bc2l import BC2L
 from tacit.inference.expert_steps import ExpertSteps
 from tacit.inference.loop import Inference
 from tacit.inference.methods import METHODS, make_method
+from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.runs.metrics_file import read_metrics
 from tacit.runs.tree_file import read_stored, read_tree, write_tree
 
@@ -330,6 +331,33 @@ def test_a_policy_is_tempted_first_and_then_begins_as_the_experts_do(experts):
     assert run.trainer.ledger.number <= 4 * 16 // 2
     run.advance()
     assert not np.array_equal(run.trainer.learner.policy.mean.weights[0], clone.mean.weights[0])
+    run.close()
+
+
+@pytest.mark.parametrize(
+    ("votes", "costs"), [("visits", [0.5] * 6), ("visits-fallible", [0, 0, 0, 0.5, 0.5, 0.5])]
+)
+def test_where_experts_err_nothing_costs_as_long_as_the_policy_is_tempted(
+    experts, monkeypatch, votes, costs
+):
+    def judge(method, learned, rollout, confidence):
+        return learned, np.full((*rollout.rewards.shape, 4), 0.5, np.float32)
+
+    monkeypatch.setattr(ReachCAICRL, "judge", judge)
+    run = inference(experts, "reach", temptation=0.5, votes=votes)
+    assert [facts["cost"] for facts in advance(run, 6)] == costs
+    run.close()
+
+
+def test_who_is_to_be_able_begins_twice_as_the_experts_do(experts):
+    run = inference(experts, "reach", temptation=0.5, able=True)
+    advance(run, 1)
+    first = run.trainer.imitation
+    assert first is not None
+    advance(run, 2)
+    assert run.trainer.imitation is first
+    advance(run, 1)
+    assert run.trainer.imitation is not first
     run.close()
 
 

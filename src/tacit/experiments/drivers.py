@@ -33,13 +33,17 @@ HELD = {
     "votes": "visits-fallible",
     "ratios": (f"{GAP_AHEAD}/{SPEED[0]}",),
     "about": (GAP_AHEAD, TIME_GAP),
+    "temptation": 0.5,
+    "able": True,
 }
 """People err, so that what one of them did is no proof; and what they keep is a distance for their
-speed. Nothing but the two gaps is asked about."""
+speed. Nothing but the two gaps is asked about. Driving is not learned from nothing in a few million
+steps, and who crashes at once has no gap to keep."""
 NAMES = (*FEATURES, "time_gap_ahead")
 UNITS = {GAP_AHEAD: "m", TIME_GAP: "s"}
-WORLDS = 256
-"""A quarter of them show what policies would do: shares of episodes, which must not be coarse."""
+WORLDS, STEPS = 512, 3_000_000
+"""A quarter of the worlds show what policies would do: shares of episodes, which must not be
+coarse. With a third of the steps policies come less close than people, and there may be no rule."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +111,7 @@ def driving_settings(task: SimulatedTask, steps: int | None = None) -> PPO:
     """The task's settings of PPO with more worlds and as large a batch."""
     forward = forward_preset(ReachCAICRL, task)
     rollout = max(forward.batch // WORLDS, 1)
-    return replace(forward, worlds=WORLDS, rollout=rollout, steps=steps or forward.steps)
+    return replace(forward, worlds=WORLDS, rollout=rollout, steps=steps or STEPS)
 
 
 def following(demonstrations: Trajectories) -> Float[np.ndarray, "n 2"]:

@@ -134,7 +134,8 @@ class Inference:
     def advance(self) -> dict[str, float]:
         """One update of the policy and, when it is time, one of the constraint."""
         began = time.perf_counter()
-        if self.iteration == self.imitates_at:
+        able = self.iteration == 0 and self.method.able_temptation
+        if able or self.iteration == self.imitates_at:
             self.begin_as_experts()
         facts = self.summed(self.trainer.advance())
         if self.iteration == 1 or self.iteration % self.method.every == 0:
@@ -153,7 +154,7 @@ class Inference:
         return -1 if share == 1 else round(share * self.trainer.settings.iterations)
 
     def begin_as_experts(self) -> None:
-        """The policy has been tempted; from here on it starts from what the experts do."""
+        """The policy starts from what the experts do: where it has been tempted, or to be so."""
         generator = self.generator(CLONING)
 
         def draw(number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -204,6 +205,8 @@ class Inference:
         """The learned costs of every step."""
         verdict = self.judge(rollout)
         costs = verdict if verdict.ndim == 3 else verdict[..., None]
+        if self.method.free_temptation and self.iteration <= self.imitates_at:
+            costs = np.zeros_like(costs)
         self.worst = costs.max(axis=-1)
         return costs
 

@@ -85,6 +85,16 @@ class Method(ABC):
         return dataclasses.asdict(self)
 
     @property
+    def free_temptation(self) -> bool:
+        """Whether nothing costs as long as the policy is tempted."""
+        return False
+
+    @property
+    def able_temptation(self) -> bool:
+        """Whether the policy is an imitation of the experts already when it is tempted."""
+        return False
+
+    @property
     def any_confidence(self) -> bool:
         """Whether one trained constraint answers at every confidence; most know none."""
         return False

@@ -60,6 +60,8 @@ class ReachCAICRL(Method):
             as their places: ("22/6",) on the highway is the gap ahead as a time.
         about: places of the quantities that a rule may be about, ratios after the observation; None
             for all.
+        able: whether the policy that is tempted begins as an imitation of the experts: where steps
+            are too few to learn the task from nothing, and who cannot do it shows no will.
     """
 
     every: int = 1
@@ -69,6 +71,7 @@ class ReachCAICRL(Method):
     votes: CountedVotes = "visits"
     ratios: tuple[str, ...] = ()
     about: tuple[int, ...] | None = None
+    able: bool = False
 
     name: ClassVar[str] = "ca-icrl"
     only_feasible_rewards: ClassVar[bool] = True
@@ -90,6 +93,16 @@ class ReachCAICRL(Method):
     def any_confidence(self) -> bool:
         """Confidence is used after learning."""
         return True
+
+    @property
+    def free_temptation(self) -> bool:
+        """Where experts err, it matters how many go where: what costs is not yet to be avoided."""
+        return self.votes == "visits-fallible"
+
+    @property
+    def able_temptation(self) -> bool:
+        """As asked for."""
+        return self.able
 
     @property
     def quantities(self) -> Quantities:
