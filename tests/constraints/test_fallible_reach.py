@@ -112,6 +112,7 @@ def test_ratios_are_judged_and_what_is_not_asked_about_is_not():
     mine = model(quantities=quantities, lowest=lowest, wanted=wanted)
     (rule,) = mine.rules(0.7)
     assert rule.quantity == 2
+    assert str(rule).startswith("observation 0 / observation 1 is at least ")
     # The first number alone would be far out; only its ratio to the second counts.
     seen = np.array([[-60.0, 30.0], [-3.0, 2.0], [1.0, 2.0]], np.float32)
     idle = np.zeros((3, 1), np.float32)

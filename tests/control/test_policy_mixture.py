@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from tacit.control.constrained_planning import attainable_budget
-from tacit.control.policy_mixture import best_mixture, mixed_policy
+from tacit.control.policy_mixture import best_mixture, mixed_policy, soft_mixture
 from tacit.environments.lab_tasks import chain
 
 numbers = st.lists(
@@ -38,6 +38,43 @@ def test_where_all_are_too_dear_nearly_the_cheapest_is_taken():
     weights = best_mixture([1.0, 2.0, 3.0], [0.0, 1.0, 5.0], 0.2)
     assert weights @ [1.0, 2.0, 3.0] == pytest.approx(1.05)
     np.testing.assert_allclose(weights, [0.975, 0, 0.025], atol=1e-6)
+
+
+def soft_return(pairs, rewards, temperature):
+    """J of one occupancy."""
+    chances = pairs / np.maximum(pairs.sum(axis=-1, keepdims=True), 1e-300)
+    return (pairs * (rewards - temperature * np.log(np.maximum(chances, 1e-300)))).sum()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_soft_mixture_within_the_budget_is_better(seed):
+    task, random = chain(length=9, limit=-2, horizon=6), np.random.default_rng(seed)
+    policies = random.dirichlet(np.full(3, 0.2), size=(3, task.horizon, task.number_of_states))
+    pairs = np.stack([presence_of(task, policy)[1] for policy in policies])
+    costs, temperature = random.uniform(0, 1, 3), 0.7
+    budget = costs.min() + 0.4 * np.ptp(costs)
+    weights = soft_mixture(pairs, task.rewards, temperature, costs, budget)
+    assert weights.min() >= 0
+    assert weights.sum() == pytest.approx(1)
+    assert weights @ costs <= budget * (1 + 1e-6)
+
+    def worth(weights):
+        return soft_return(np.tensordot(weights, pairs, 1), task.rewards, temperature)
+
+    first, second = np.meshgrid(*2 * [np.linspace(0, 1, 51)])
+    others = np.stack([first, second, 1 - first - second], axis=-1).reshape(-1, 3)
+    allowed = (others[:, 2] >= 0) & (others @ costs <= budget)
+    best = max(map(worth, others[allowed]))
+    alone = [worth(each) for each, cost in zip(np.eye(3), costs, strict=True) if cost <= budget]
+    assert worth(weights) > max(alone)
+    assert worth(weights) >= best - 0.005 * (best - min(alone))
+
+
+def test_two_ways_that_are_as_good_are_both_gone():
+    ways = np.zeros((2, 1, 1, 2))
+    ways[0, 0, 0, 0] = ways[1, 0, 0, 1] = 1
+    weights = soft_mixture(ways, np.zeros((1, 2)), 0.1, np.zeros(2), 0.0)
+    np.testing.assert_allclose(weights, 0.5, atol=0.01)
 
 
 def presence_of(task, policy):

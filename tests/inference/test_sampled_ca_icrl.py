@@ -3,11 +3,13 @@
 import dataclasses
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tacit
+from tacit.control import conduct
 from tacit.control.constrained_planning import Dynamics
 from tacit.control.policy_mixture import mixed_policy
 from tacit.control.ppo import PPO
@@ -17,9 +19,25 @@ from tacit.environments.lab_tasks import chain
 from tacit.environments.tabular_compiled import tabular_compiled
 from tacit.errors import ArgumentError, DivergenceError, StorageError
 from tacit.inference import sampled_ca_icrl
+from tacit.inference.counted_belief import LEVELS
 from tacit.inference.round_settings import round_settings
-from tacit.inference.sampled_ca_icrl import ENDS, ROUNDS, TEMPTING, DataSet, SampledRounds
+from tacit.inference.sampled_ca_icrl import (
+    ENDS,
+    ROUNDS,
+    SWEEPS,
+    TEMPTING,
+    DataSet,
+    SampledRounds,
+)
 from tacit.inference.sampled_inference import in_rounds
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_episodes():
+    """Policies are watched for less long; that they are watched well is tested by itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conduct, "WATCHED", 2**13)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +104,12 @@ def test_rounds_tempt_first_and_end_at_the_confidence(followed):
         assert tempting or float(run.prices[place, 0]) == price
     for before, after in itertools.pairwise(tempted):
         assert (after >= before).all()
+    # What the levels of a sweep find counts when all of them have been played.
+    counts = [
+        place + 1 for place in range(1, ROUNDS) if (tempted[place] > tempted[place - 1]).any()
+    ]
+    assert counts
+    assert set(counts) <= set(SWEEPS)
     # The last rounds find out no more: what they play is the constraint's own policy.
     np.testing.assert_array_equal(tempted[len(TEMPTING) - 1], tempted[-1])
     assert tempted[0].max() > 0
@@ -94,16 +118,56 @@ def test_rounds_tempt_first_and_end_at_the_confidence(followed):
 def test_a_run_ends_with_the_best_mixture_of_what_it_met(task, followed):
     run, *_ = followed
     dynamics = Dynamics.of(task)
-    weights, spent = run.mixture(0)
+    weights, spent = run.last_mixture(0)
     costs = np.asarray(run.costs(run.confidences)[0])[:, None]
     for policy, cost in zip(run.policies[:, 0], spent, strict=True):
         pairs = occupancy(dynamics.transitions, dynamics.initial, jnp.asarray(policy))
-        assert cost == pytest.approx(float((pairs * costs).sum()), rel=0.03, abs=0.002)
+        assert cost == pytest.approx(float((pairs * costs).sum()), rel=0.1, abs=0.01)
     assert weights @ spent <= max(0.1, 1.05 * spent.min()) + 1e-6
     assert run.facts(0)["learned_cost"] == pytest.approx(weights @ spent)
     np.testing.assert_allclose(
         run.policy(0), mixed_policy(run.policies[:, 0], run.presence[:, 0], weights)
     )
+
+
+def test_a_sweep_counts_what_fits_the_budget(task, walks, quick):
+    """By hand: one policy goes everywhere at a cost, one nowhere for nothing."""
+    run = SampledRounds(task, [DataSet.of(task, walks)], [0.9], [0], quick)
+    run.iteration, free, seen = SWEEPS[1], 4, task.number_of_states - 1
+    run.tempted[:] = 0.9 * (np.arange(task.number_of_states) < free)
+    beyond = int(np.flatnonzero(run.costs(run.confidences)[0] > 0)[0])
+    run.policies[:6] = 1 / 3
+    run.presence[:6, 0, :, free] = 1
+    run.visits[:6, 0, free] = 1
+    run.presence[1, 0, :, free], run.presence[1, 0, :, beyond] = 0, 1
+    run.visits[1, 0] = np.isin(np.arange(task.number_of_states), [beyond, seen])
+    levels = [run.costs(jnp.full(1, level))[0, beyond] * task.horizon for level in LEVELS]
+    run.tempt()
+    assert run.tempted[0, free] == 1
+    assert run.tempted[0, beyond] == pytest.approx(0.9)
+    # The first policy of a sweep is that of the first level.
+    assert (
+        task.budget / levels[0] - 1e-4 <= run.tempted[0, seen] <= task.budget / min(levels) + 1e-4
+    )
+    assert run.tempted[0, seen] < 1
+
+
+def test_what_tempts_is_found_once_for_all_confidences(task, walks, quick):
+    sets = [DataSet.of(task, walks), DataSet.of(task, walks.take([0, 1]))]
+    both = SampledRounds(task, sets, [0.5, 0.5], [4, 5], quick)
+    both.advance()
+    named = both.at([1, 1, 0], [0.3, 0.9, 0.7])
+    assert named.iteration == 1
+    np.testing.assert_array_equal(named.tempted, both.tempted[[1, 1, 0]])
+    np.testing.assert_array_equal(named.policies, both.policies[:, [1, 1, 0]])
+    np.testing.assert_array_equal(named.numbers, [2, 2, 12])
+    np.testing.assert_allclose(named.confidences, [0.3, 0.9, 0.7])
+    np.testing.assert_array_equal(
+        jax.random.key_data(named.keys), jax.random.key_data(both.keys[np.array([1, 1, 0])])
+    )
+    both.iteration = len(TEMPTING) + 1
+    with pytest.raises(ArgumentError, match="have begun"):
+        both.at([0], [0.5])
 
 
 def test_runs_side_by_side_are_what_they_are_alone(task, walks, quick):

@@ -29,7 +29,8 @@ class Quantities:
     def of(cls, ratios: tuple[str, ...], about: tuple[int, ...] | None) -> "Quantities":
         """From how users write ratios: "22/6"."""
         try:
-            pairs = tuple((int(first), int(second)) for first, second in map(split, ratios))
+            parts = (str(ratio).split("/") for ratio in ratios)
+            pairs = tuple((int(first), int(second)) for first, second in parts)
         except ValueError:
             raise ArgumentError(
                 f"ratios must be written as two places in the observation, like 22/6, not {ratios}"
@@ -64,13 +65,15 @@ class Quantities:
         divisor = jnp.where(jnp.abs(second) < SMALLEST, least, second)
         return jnp.concatenate([observations, first / divisor], axis=-1)
 
+    def name(self, quantity: int, observation: int) -> str:
+        """What a quantity is called."""
+        if quantity < observation:
+            return f"observation {quantity}"
+        first, second = self.ratios[quantity - observation]
+        return f"observation {first} / observation {second}"
+
     def counted(self, number: int) -> Bool[np.ndarray, " Q"]:
         """Which of `number` quantities a rule may be about."""
         if self.about is None:
             return np.ones(number, bool)
         return np.isin(np.arange(number), self.about)
-
-
-def split(ratio: str) -> list[str]:
-    """The two sides of a ratio."""
-    return str(ratio).split("/")

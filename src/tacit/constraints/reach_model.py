@@ -203,10 +203,12 @@ class ReachModel(eqx.Module):
 
     def rules(self, confidence: float) -> list[Rule]:
         """The sides that at least one expert speaks against, the strongest evidence first."""
+        number, observation = len(self.experts.lowest), self.inputs.centre.shape[0]
         return rules_of(
             (np.asarray(self.experts.lowest), np.asarray(self.experts.highest)),
             (np.asarray(self.tempted.lowest), np.asarray(self.tempted.highest)),
-            counted=self.quantities.counted(len(self.experts.lowest)),
+            names=[self.quantities.name(quantity, observation) for quantity in range(number)],
+            counted=self.quantities.counted(number),
             confidence=confidence,
             voting=self.voting,
         )

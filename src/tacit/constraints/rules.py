@@ -15,7 +15,8 @@ class Rule(NamedTuple):
     """One side of one quantity that the experts did not go to, though policies would have.
 
     Fields:
-        quantity: its place in the observation.
+        quantity: its place: in the observation, or after it for ratios.
+        name: of the quantity.
         side: where it is forbidden: "below" or "above" the limit.
         limit: the last value that is allowed at the confidence; where it wants more experts than
             there are, nothing is allowed, and this is the last one that all of them reached.
@@ -25,6 +26,7 @@ class Rule(NamedTuple):
     """
 
     quantity: int
+    name: str
     side: Literal["below", "above"]
     limit: float
     experts: int
@@ -33,7 +35,7 @@ class Rule(NamedTuple):
     def __str__(self) -> str:
         kept = "at least" if self.side == "below" else "at most"
         return (
-            f"observation {self.quantity} is {kept} {self.limit:.4g} "
+            f"{self.name} is {kept} {self.limit:.4g} "
             f"({self.against:.0f} experts speak against going further)"
         )
 
@@ -58,6 +60,7 @@ def rules_of(
     experts: tuple[Float[np.ndarray, "Q N"], Float[np.ndarray, "Q N"]],
     policies: tuple[Float[np.ndarray, "Q m"], Float[np.ndarray, "Q m"]],
     *,
+    names: list[str],
     counted: Bool[np.ndarray, " Q"],
     confidence: float,
     voting: CountedVotes,
@@ -71,7 +74,8 @@ def rules_of(
     Arguments:
         experts: the lowest and the highest value of each, in each quantity, sorted.
         policies: the same of those that are tempted.
-        counted: which quantities a rule may be about.
+        names: of the quantities.
+        counted: which of them a rule may be about.
         confidence: lambda.
         voting: whether a visit is proof.
     """
@@ -91,7 +95,8 @@ def rules_of(
             spread = max(float(np.std(ends)), float(np.finfo(np.float32).tiny))
             far = float(limit.edge - tempting[tempting < limit.edge].mean()) / spread
             value = limit.value if side == "below" else -limit.value
-            rule = Rule(int(quantity), side, value, limit.experts, limit.against)
+            name = names[quantity]
+            rule = Rule(int(quantity), name, side, value, limit.experts, limit.against)
             found.append((limit.against * far / (1 + far), rule))
     return [rule for _, rule in sorted(found, key=lambda pair: -pair[0])]
 

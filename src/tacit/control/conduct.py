@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 
-from tacit.environments.tabular_compiled import TabularCompiled
+from tacit.environments.tabular_compiled import TabularCompiled, drawn
 
 WATCHED, TOGETHER = 2**17, 2**10
 """Episodes in which a policy is watched, and how many of them run side by side: costs must be known
@@ -100,8 +100,3 @@ def watched(
     keys = jax.random.split(jax.random.key(0), WATCHED // TOGETHER)
     _, conducts = jax.lax.scan(watch, None, keys)
     return jax.tree.map(lambda means: means.mean(axis=0), conducts)
-
-
-def drawn(cumulative: Float[Array, "*n S"], luck: Float[Array, " n"]) -> Int[Array, " n"]:
-    """What is drawn from distributions with these running sums: how many lie at or below."""
-    return (cumulative <= luck[:, None]).sum(axis=-1)

@@ -1,8 +1,12 @@
 """Mixtures of policies: at the start of an episode one of them is drawn, and kept to.
 
-With entropy, equation 4 is concave in the occupancy of states and actions, and so is its best value
-in the budget: where no policy at hand costs just what may be spent, a mixture of a dearer and a
-cheaper one is better than either.
+With entropy, equation 4 is concave in the occupancy rho of states and actions,
+
+    J(rho) = sum rho(t, s, a) (r(s, a) - temperature * log pi_rho(a | s, t)),
+    pi_rho = rho / sum_a rho,
+
+so that a mixture of policies at hand may be better than any of them: of a dearer and a cheaper one
+where none costs just what may be spent, and of those that go different ways where all are as good.
 """
 
 import numpy as np
@@ -12,6 +16,9 @@ from tacit.control.constrained_planning import attainable_budget
 
 NEVER = 1e-6
 """How present a policy is where it never was."""
+UNSEEN = 1e-12
+TOWARDS = 100
+"""How often `soft_mixture` takes a step."""
 
 
 def best_mixture(
@@ -32,6 +39,44 @@ def best_mixture(
     weights = np.zeros(len(costs))
     weights[cheap[best]] += 1 - share[best]
     weights[dear[best]] += share[best]
+    return weights
+
+
+def soft_mixture(
+    pairs: Float[np.ndarray, "k H S A"],
+    rewards: Float[np.ndarray, "S A"],
+    temperature: float,
+    costs: Float[np.ndarray, " k"],
+    budget: float,
+) -> Float[np.ndarray, " k"]:
+    """Weights of k policies: the highest J of all mixtures within the budget of cost.
+
+    By Frank and Wolfe: the gradient of J in the weights is what each policy earns, where an action
+    is worth its reward and how surprising it is in the mixture; towards the best for that, at most
+    two policies, the weights take ever smaller steps.
+
+    Arguments:
+        pairs: rho of each policy.
+        rewards: of states and actions.
+        temperature: of entropy.
+        costs: of each policy, in the mean over episodes.
+        budget: raised as by `best_mixture`.
+    """
+    number = len(pairs)
+    flat = np.asarray(pairs, float).reshape(number, -1)
+
+    def gains(occupancy: Float[np.ndarray, "*n H S A"]) -> Float[np.ndarray, "*n H S A"]:
+        # The same is added for all actions: where nobody was none of them is a surprise.
+        chances = occupancy + UNSEEN
+        chances = chances / chances.sum(axis=-1, keepdims=True)
+        return rewards - temperature * np.log(chances)
+
+    alone = (flat * gains(np.asarray(pairs, float)).reshape(number, -1)).sum(axis=1)
+    weights = best_mixture(costs, alone, budget)
+    for step in range(TOWARDS):
+        mixed = (weights @ flat).reshape(pairs.shape[1:])
+        best = best_mixture(costs, flat @ gains(mixed).ravel(), budget)
+        weights = weights + 2 / (step + 3) * (best - weights)
     return weights
 
 

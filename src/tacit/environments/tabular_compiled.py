@@ -134,10 +134,14 @@ def running_sum(distributions: Float[np.ndarray, "... S"]) -> Float[Array, "... 
 
 
 def draw(cumulative: Float[Array, " S"], key: PRNGKeyArray) -> Int[Array, ""]:
-    """A state drawn from the distribution with these running sums: how many lie at or below u."""
+    """A state drawn from the distribution with these running sums."""
     # The type is given, as otherwise JAX's global precision would change what is drawn.
-    place = jax.random.uniform(key, dtype=jnp.float32)
-    return jnp.sum(cumulative <= place, dtype=jnp.int32)
+    return drawn(cumulative, jax.random.uniform(key, dtype=jnp.float32))
+
+
+def drawn(cumulative: Float[Array, "*n S"], luck: Float[Array, "*n"]) -> Int[Array, "*n"]:
+    """What luck, uniform in [0, 1), draws by running sums: how many of them lie at or below it."""
+    return jnp.sum(cumulative <= luck[..., None], axis=-1, dtype=jnp.int32)
 
 
 class TabularWorldEnvironment(CompiledEnvironment):

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from tacit.control.expert import collect, train_expert
+from tacit.control.ppo import PPO
 from tacit.environments.lab_tasks import chain, grid_world
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
@@ -22,7 +23,7 @@ from tacit.experiments.coverage import Progress, identity, read_json, write_json
 from tacit.experiments.methods_table import pipes
 from tacit.inference.infer import infer_tabular
 from tacit.inference.round_settings import round_settings
-from tacit.inference.sampled_ca_icrl import PRICES, DataSet, SampledRounds
+from tacit.inference.sampled_ca_icrl import PRICES, TEMPTING, DataSet, SampledRounds
 from tacit.runs import versions
 from tacit.runs.atomic_write import atomic_write
 from tacit.runs.settings_file import keep_settings
@@ -166,11 +167,7 @@ def played(
     forward = round_settings(task)
     if settings.iterations is not None:
         forward = replace(forward, steps=settings.iterations * forward.batch)
-    counts = [DataSet.of(task, sets[number, seed]) for number, seed, _ in runs]
-    levels, seeds = [level for *_, level in runs], [seed for _, seed, _ in runs]
-    learning = SampledRounds(task, counts, levels, seeds, forward)
-    while not learning.finished:
-        learning.advance()
+    learning = learned(task, runs, sets, forward)
     return [
         {
             "exact": exact[place],
@@ -183,11 +180,30 @@ def played(
     ]
 
 
+def learned(
+    task: TabularTask,
+    runs: list[tuple[int, int, float]],
+    sets: dict[tuple[int, int], Any],
+    forward: PPO,
+) -> SampledRounds:
+    """By sampling; a data set finds out once what tempts, for all of its confidences."""
+    distinct = sorted({(number, seed) for number, seed, _ in runs})
+    counts = [DataSet.of(task, sets[pair]) for pair in distinct]
+    seeds = [seed for _, seed in distinct]
+    tempted = SampledRounds(task, counts, [0.5] * len(distinct), seeds, forward)
+    while tempted.iteration < len(TEMPTING):
+        tempted.advance()
+    places = [distinct.index((number, seed)) for number, seed, _ in runs]
+    learning = tempted.at(places, [level for *_, level in runs])
+    while not learning.finished:
+        learning.advance()
+    return learning
+
+
 def policies_met(learning: SampledRounds, run: int) -> list[dict[str, float]]:
     """What the policy of each round costs and earns, and how much of it is in the mixture."""
-    weights, spent = learning.mixture(run)
-    numbers = (weights, spent, learning.returns[:, run], learning.prices[:, run])
-    names = ("weight", "cost", "soft_return", "price")
+    weights, spent = learning.last_mixture(run)
+    numbers, names = (weights, spent, learning.prices[:, run]), ("weight", "cost", "price")
     return [dict(zip(names, map(float, each), strict=True)) for each in zip(*numbers, strict=True)]
 
 

@@ -18,8 +18,9 @@
 
 The belief is counted, not trained: nothing in it could forget, saturate or imitate. What experts
 and policies do differently matters only where the one goes further than all of the other, and
-stays there. lambda is used when the constraint is read off, so one belief answers at every
-confidence.
+stays there; where experts err (`votes="visits-fallible"`), where policies that pay nothing for it
+go further than most of them. lambda is used when the constraint is read off, so one belief answers
+at every confidence.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,10 @@
 """CA-ICRL on tabular tasks with counted votes, by sampling alone: what the exact lab checks.
 
     tempted <- 0
-    repeat, at no confidence first and then twice at each of five            (Algorithm 1)
-        policy   <- soft PPO from the beginning, against the costs of the present belief
-        tempted  <- the larger of tempted and the share of its episodes that visit each query
+    repeat, first where nothing costs and then three times                   (Algorithm 1)
+        policies <- soft PPO from the beginning, against the costs of the present belief at each
+                    of five confidences
+        tempted  <- the larger of tempted and the share of their episodes that visit each query
     at the confidence that was asked for, at prices from low to high
         policy   <- soft PPO that begins as the experts do; and once knowing nothing
     the best mixture of all policies that were met, within the budget
@@ -28,18 +29,22 @@ from jaxtyping import Array, Float
 from tacit.constraints.belief import forward_budget, step_cost
 from tacit.constraints.votes import counted_votes, visits_of
 from tacit.control.conduct import Conduct, watch_policies
-from tacit.control.policy_mixture import best_mixture, mixed_policy
+from tacit.control.policy_mixture import best_mixture, mixed_policy, soft_mixture
 from tacit.control.ppo import PPO
 from tacit.control.sampled_planning import Orders, Played, play_rounds
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_compiled import tabular_compiled
-from tacit.errors import DivergenceError
+from tacit.errors import ArgumentError, DivergenceError
 from tacit.inference.counted_belief import LEVELS
 from tacit.inference.round_settings import TEMPTING_PRICE
 
-TEMPTING = (None, *LEVELS, *LEVELS)
-"""The confidence of every round that looks for temptation; at None nothing costs."""
+TEMPTING = (None, *LEVELS, *LEVELS, *LEVELS)
+"""The confidence of every round that looks for temptation; at None nothing costs. All levels face
+one belief, as in the exact computation: who learns at once what the level before has found is
+tempted by less."""
+SWEEPS = tuple(range(1, len(TEMPTING) + 1, len(LEVELS)))
+"""After how many rounds what was found begins to count."""
 PRICES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 """Of cost, for policies that begin as imitations; one that knows nothing has the highest."""
 ENDS = (*((True, price) for price in PRICES), (False, PRICES[-1]))
@@ -48,7 +53,7 @@ EFFORT = (1,) * len(TEMPTING) + (2,) * len(ENDS)
 """How many times the steps of the settings each round takes: what is kept should be well made."""
 ROUNDS = len(EFFORT)
 
-KEPT = ("tempted", "policies", "presence", "returns", "prices")
+OF_ROUNDS = ("visits", "policies", "presence", "prices")
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,7 @@ class SampledRounds:
         settings: PPO,
     ) -> None:
         self.task, self.settings = task, settings
+        self.data_sets, self.seeds = data_sets, seeds
         self.compiled = tabular_compiled(task)
         self.confidences = jnp.asarray(confidences, jnp.float32)
         self.keys = jnp.stack([jax.random.key(seed) for seed in seeds])
@@ -110,12 +116,30 @@ class SampledRounds:
         self.experts = jnp.asarray(np.stack([data.actions for data in data_sets]))
         runs, shape = len(data_sets), self.experts.shape[1:]
         self.tempted = np.zeros(self.visitors.shape, np.float32)
-        # Of every round what its policies do, and where they are; their soft return and price.
+        # Of every round where its policies go, what they do and where, and their price.
+        self.visits = np.zeros((ROUNDS, *self.visitors.shape), np.float32)
         self.policies = np.zeros((ROUNDS, runs, *shape), np.float32)
         self.presence = np.zeros((ROUNDS, runs, *shape[:2]), np.float32)
-        self.returns = np.zeros((ROUNDS, runs), np.float32)
         self.prices = np.zeros((ROUNDS, runs), np.float32)
         self.iteration, self.seconds = 0, 0.0
+
+    def at(self, runs: list[int], confidences: list[float]) -> "SampledRounds":
+        """These runs, a run as often as it is named, so far and from here at other confidences.
+
+        Temptation is the same for all of them: it need be found once.
+        """
+        if self.iteration > len(TEMPTING):
+            raise ArgumentError("the rounds at the confidence of each run have begun")
+        other = SampledRounds(
+            self.task,
+            [self.data_sets[run] for run in runs],
+            confidences,
+            [self.seeds[run] for run in runs],
+            self.settings,
+        )
+        played = {name: getattr(self, name)[:, runs] for name in OF_ROUNDS}
+        other.restore({**self.state(), **played, "tempted": self.tempted[runs]})
+        return other
 
     @property
     def finished(self) -> bool:
@@ -175,13 +199,13 @@ class SampledRounds:
         played = play_rounds(self.compiled, settings, temperature, orders, keys)
         conduct = watch_policies(self.compiled, played.policy, orders.costs, temperature)
         self.check(played, conduct)
-        if place < len(TEMPTING):
-            self.tempted = np.maximum(self.tempted, np.asarray(conduct.visits))
+        self.visits[place] = np.asarray(conduct.visits)
         self.policies[place] = np.asarray(played.policy)
         self.presence[place] = np.asarray(conduct.presence)
-        self.returns[place] = np.asarray(conduct.soft_return)
         self.prices[place] = np.asarray(played.price)
         self.iteration += 1
+        if self.iteration in SWEEPS:
+            self.tempt()
         self.seconds += time.perf_counter() - began
         return {
             "round": float(self.iteration),
@@ -203,26 +227,54 @@ class SampledRounds:
                     f"{self.iteration + 1} of {ROUNDS}; a lower learning_rate may help"
                 )
 
-    def mixture(self, run: int) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-        """How often a run's policy of each round is drawn at the end; and what each costs.
+    def tempt(self) -> None:
+        """Where policies go at each confidence of a sweep, none of them above the budget.
 
-        By the final belief, which the policies of early rounds did not know.
+        They are the best mixture of all so far, as PPO settles on one of the ways that are as good
+        as each other; and as much of each new one as the budget leaves: who spends more goes where
+        nobody is tempted to, and a way that is not the best is a way all the same.
+        """
+        if self.iteration == 1:
+            self.tempted = self.visits[0].copy()
+            return
+        met, tempted = np.arange(self.iteration), self.tempted.copy()
+        for new, level in zip(met[-len(LEVELS) :], LEVELS, strict=True):
+            costs = np.asarray(self.costs(jnp.full_like(self.confidences, level)), float)
+            for run, charged in enumerate(costs):
+                best, spent = self.mixture(run, charged, self.task.budget)
+                alone = best_mixture(spent, met == new, self.task.budget)
+                visits = np.stack([best, alone]) @ self.visits[met, run]
+                tempted[run] = np.maximum(tempted[run], visits.max(axis=0))
+        self.tempted = tempted
+
+    def mixture(
+        self, run: int, costs: Float[np.ndarray, " X"], budget: float
+    ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+        """How often the policy of each round is drawn in the best mixture; and what each costs.
+
+        Policies of early rounds did not know these costs, and may be right for them all the same.
         """
         states, actions = self.task.number_of_states, self.task.number_of_actions
-        costs = np.asarray(self.costs(self.confidences)[run], float).reshape(states, -1)
-        costs = np.broadcast_to(costs, (states, actions))
-        pairs = self.presence[:, run, :, :, None] * self.policies[:, run]
-        spent = (pairs * costs).sum(axis=(1, 2, 3))
-        return best_mixture(spent, self.returns[:, run], float(self.budgets[run])), spent
+        charged = np.broadcast_to(costs.reshape(states, -1), (states, actions))
+        met = slice(0, self.iteration)
+        pairs = self.presence[met, run, :, :, None] * self.policies[met, run]
+        spent = (pairs * charged).sum(axis=(1, 2, 3))
+        rewards, temperature = self.task.rewards, float(self.task.temperature)
+        return soft_mixture(pairs, rewards, temperature, spent, budget), spent
+
+    def last_mixture(self, run: int) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+        """`mixture` at a run's confidence, by the final belief."""
+        costs = np.asarray(self.costs(self.confidences)[run], float)
+        return self.mixture(run, costs, float(self.budgets[run]))
 
     def policy(self, run: int) -> Float[np.ndarray, "H S A"]:
         """The policy that a run ends with."""
-        weights, _ = self.mixture(run)
+        weights, _ = self.last_mixture(run)
         return mixed_policy(self.policies[:, run], self.presence[:, run], weights)
 
     def facts(self, run: int) -> dict[str, float]:
         """What is told of a run at the end."""
-        weights, spent = self.mixture(run)
+        weights, spent = self.last_mixture(run)
         return {
             "rounds": float(self.iteration),
             "learned_cost": float(weights @ spent),
@@ -236,11 +288,11 @@ class SampledRounds:
         return {
             "iteration": self.iteration,
             "seconds": self.seconds,
-            **{name: getattr(self, name) for name in KEPT},
+            **{name: getattr(self, name) for name in ("tempted", *OF_ROUNDS)},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a `state`."""
         self.iteration, self.seconds = int(state["iteration"]), float(state["seconds"])
-        for name in KEPT:
+        for name in ("tempted", *OF_ROUNDS):
             setattr(self, name, np.array(state[name], np.float32))
