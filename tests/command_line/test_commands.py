@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import tacit
 from tacit.command_line import COMMANDS, main, no_interrupt_lost
+from tacit.control import conduct
 from tacit.experiments.coverage import COLUMNS, CoverageSettings
 
 CHAIN = ("--set", "length=11", "limit=-2", "horizon=10", "reward_scale=10")
@@ -85,13 +87,14 @@ def test_infer_passes_its_settings_on_and_needs_no_folder(experts, capsys, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_infer_samples_on_a_table_if_asked_to(experts, capsys, tmp_path):
+def test_infer_samples_on_a_table_if_asked_to(experts, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(conduct, "WATCHED", 2**13)
     few = ["steps=320", "worlds=8", "minibatch=40", "epochs=1", "hidden=8"]
     text = printed(
         capsys, "infer", "Chain", "--experts", experts, "--sampled", "--out", tmp_path / "run",
         *CHAIN, "--train", *few,
     )  # fmt: skip
-    assert "steps 8,640" in text
+    assert "steps 10,240" in text
     assert tacit.load(tmp_path / "run").settings["sampled"] is True
 
 
@@ -122,6 +125,15 @@ def test_evaluate_takes_no_options_of_a_task_that_is_not_named(run, capsys):
     assert "leave --task and --set away" in capsys.readouterr().err
 
 
+@pytest.fixture
+def interruptible():
+    """Interrupts are ignored in what a shell started in its background."""
+    kept = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, kept)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_that_is_lost_is_sent_once_more(monkeypatch):
     told = []
     before = told.append

@@ -26,12 +26,7 @@ def margin(alpha: Float[Array, "*n"], beta: Float[Array, "*n"]) -> Float[Array, 
     return (alpha - beta) / jnp.sqrt(alpha + beta)
 
 
-def weaker(one: Belief, other: Belief) -> Belief:
-    """Of two beliefs at each place the one that speaks less for it."""
-    first = margin(*one) <= margin(*other)
-    return jnp.where(first, one[0], other[0]), jnp.where(first, one[1], other[1])
-
-
+@jax.jit
 def votes_below(
     ends: Float[Array, " N"], wanted: Float[Array, " m"], values: Float[Array, " n"]
 ) -> Belief:
@@ -48,9 +43,14 @@ def votes_below(
     reached = jnp.searchsorted(ends, ends, side="left").astype(jnp.float32)
     share = jnp.searchsorted(wanted, ends, side="left") / wanted.shape[0]
     between = counted_votes(reached, number, share, "visits-fallible")
-    alpha, beta = jax.lax.associative_scan(weaker, between, reverse=True)
-    place = jnp.searchsorted(ends, values, side="right")
-    return jnp.append(alpha, 1.0 + number)[place], jnp.append(beta, 1.0)[place]
+    # From each on inwards the least supported one is the next that none further in is below.
+    support = margin(*between)
+    least = jax.lax.cummin(support, reverse=True)
+    lowest = jnp.where(support <= least, jnp.arange(number), number)
+    worst = jnp.append(jax.lax.cummin(lowest, reverse=True), number)
+    alpha, beta = jnp.append(between[0], 1.0 + number), jnp.append(between[1], 1.0)
+    place = worst[jnp.searchsorted(ends, values, side="right")]
+    return alpha[place], beta[place]
 
 
 def sided_votes(
@@ -68,5 +68,6 @@ def sided_votes(
     flat = values.reshape(-1, values.shape[-1]).T
     below = jax.vmap(votes_below)(lowest[0], lowest[1], flat)
     above = jax.vmap(votes_below)(-highest[0][:, ::-1], -highest[1][:, ::-1], -flat)
-    alpha, beta = weaker(below, above)
+    lower = margin(*below) <= margin(*above)
+    alpha, beta = (jnp.where(lower, *sides) for sides in zip(below, above, strict=True))
     return alpha.T.reshape(values.shape), beta.T.reshape(values.shape)

@@ -20,6 +20,7 @@ from tacit.evaluation.evaluate import EXECUTED_EPISODES, evaluate, summary
 from tacit.evaluation.execution import FIRST_EXECUTED, execute
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.infer import infer
+from tacit.inference.methods import make_method
 from tacit.inference.simulated_inference import Asked, completed, prepared, summed_up
 from tacit.runs.continued import Told
 
@@ -81,11 +82,10 @@ def tradeoff(
         check_confidence(level)
     if isinstance(task, TabularTask):
         return [exact_choice(task, demonstrations, level, seed, settings) for level in levels]
+    if not make_method("ca-icrl", task, settings).any_confidence:
+        raise ArgumentError("objective 'quantile' is trained for one confidence only")
     asked = Asked("ca-icrl", levels[-1], seed, settings, forward)
     run, described = prepared(task, demonstrations, asked, threads)
-    if not run.method.any_confidence:
-        run.close()
-        raise ArgumentError("objective 'quantile' is trained for one confidence only")
     choices = []
     try:
         completed(run, described, folder, progress, None)
