@@ -12,9 +12,9 @@ HERE = Path(__file__).parent
 FOLDER = HERE.parent / ".venv-peers"
 PYTHON = FOLDER / "bin" / "python"
 STAMP = FOLDER / "installed.txt"
-SHARED = {"gymnasium": "gymnasium", "mujoco": "mujoco-core"}
-# imageio and packaging are imported by Gymnasium's MuJoCo environments, which do not say so.
-ALONE = ("torch==2.13.0", "stable-baselines3", "sbx-rl", "imageio", "packaging")
+SHARED = ("gymnasium", "mujoco-core")
+# Gymnasium's MuJoCo environments import glfw, imageio and packaging, and do not say so.
+ALONE = ("torch==2.13.0", "stable-baselines3", "sbx-rl", "glfw", "imageio", "packaging")
 # The plain torch of PyPI brings gigabytes of CUDA; where this index is out of reach, pip goes on.
 SMALL_TORCH = ("--extra-index-url", "https://download.pytorch.org/whl/cpu")
 INSTALL_SECONDS = 900
@@ -26,8 +26,8 @@ class PeerError(Exception):
 
 def prepare_peers() -> None:
     """Make the environment if it is not there yet, with our version of the physics."""
-    ours = {name: importlib.metadata.version(package) for name, package in SHARED.items()}
-    wanted = [*ALONE, *(f"{name}=={version}" for name, version in ours.items())]
+    ours = (f"{name}=={importlib.metadata.version(name)}" for name in SHARED)
+    wanted = [*ALONE, *ours]
     if STAMP.exists() and STAMP.read_text().split() == wanted:
         return
     print(f"installing the peers in {FOLDER}, once; this takes minutes", flush=True)

@@ -15,19 +15,19 @@ class Parity:
 
     Args:
         out: folder for the table and the finished runs.
-        seeds: data sets of each cell, at least 2.
+        seeds: one data set of each cell for each, at least 2.
         together: runs that are learned side by side.
         quick: two data sets, two cells of one task and tiny rounds, only to see that it runs.
     """
 
     out: Path
-    seeds: int = 10
+    seeds: tuple[int, ...] = ParitySettings.seeds
     together: int = 1
     quick: bool = False
 
     def run(self) -> None:
         """Run with a bar, then show the table."""
-        settings, tasks = ParitySettings(seeds=tuple(range(1, self.seeds + 1))), parity_tasks()
+        settings, tasks = ParitySettings(seeds=self.seeds), parity_tasks()
         if self.quick:
             settings = ParitySettings((0.7, 0.9), (5,), (1, 2), iterations=2)
             tasks = tasks[:1]
