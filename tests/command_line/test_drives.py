@@ -65,6 +65,14 @@ def test_a_recorded_drive_becomes_a_moving_picture(tmp_path, capsys, monkeypatch
         (("show", "DRIVES", "--scenario", "0"), "--scenario and --out belong together"),
         (("show", "DRIVES", "--out", "x.gif"), "--scenario and --out belong together"),
         (("show", "DRIVES", "--scenario", "0", "--out", "x.mp4"), "choose the ending .gif"),
+        (
+            ("show", "DRIVES", "--scenario", "0", "--out", "x.gif", "--set", "recordings=other"),
+            "leave --set recordings away",
+        ),
+        (
+            ("show", "DRIVES", "--scenario", "0", "--out", "x.gif", "--set", "scenario=1"),
+            "has no option 'scenario'",
+        ),
         (("show", "DRIVES", "--scenario", "4", "--out", "x.gif"), "from 0 to 1, not 4"),
         (("show", "nowhere", "--scenario", "0", "--out", "x.gif"), "nowhere: is not a folder"),
         (("import-highway", "--recordings", "nowhere", "--out", "x.npz"), "is not a folder"),

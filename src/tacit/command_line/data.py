@@ -39,7 +39,7 @@ class Show:
             raise ArgumentError("--scenario and --out belong together: which drive, and which .gif")
         if self.scenario is not None and self.out is not None:
             options = dict(parse_setting(setting) for setting in self.set)
-            show_scenario(str(self.file), self.scenario, self.out, **options)
+            show_scenario(str(self.file), self.scenario, self.out, options)
             return
         demonstrations = read(self.file)
         lengths = demonstrations.lengths

@@ -96,7 +96,7 @@ class LearnDrivers:
         out: folder for report.html, drivers.hdf5 and the run.
         recordings: folder of highD, NGSIM, exiD or US-101 clips; "built-in" for made-up traffic.
         confidences: to read the constraint at.
-        steps: of inference; the task's by default.
+        steps: of inference; 3,000,000 by default.
         seed: of everything random.
         threads: for the simulator; all cores by default.
     """
@@ -143,8 +143,10 @@ def driving_task(recordings: str, **options: Any) -> SimulatedTask:
     return make("HighwayVelocity" if velocity else "HighwayDistance", **options)
 
 
-def show_scenario(recordings: str, scenario: int, out: Path, **options: Any) -> None:
+def show_scenario(recordings: str, scenario: int, out: Path, options: dict[str, Any]) -> None:
     """Write a GIF of a recorded driver in its scenario; `options` are those of the task."""
+    if "recordings" in options:
+        raise ArgumentError(f"the recordings to show are {recordings}: leave --set recordings away")
     if out.suffix.lower() != ".gif":
         raise ArgumentError(f"{out}: the animation of a scenario is a GIF; choose the ending .gif")
     highway = highway_of(driving_task(recordings, **{"constraint": "both", **options}))
