@@ -201,7 +201,7 @@ def learned(
 
 
 def policies_met(learning: SampledRounds, run: int) -> list[dict[str, float]]:
-    """What the policy of each round costs and earns, and how much of it is in the mixture."""
+    """What the policy of each round costs, at which price, and how much of it is in the mixture."""
     weights, spent = learning.last_mixture(run)
     numbers, names = (weights, spent, learning.prices[:, run]), ("weight", "cost", "price")
     return [dict(zip(names, map(float, each), strict=True)) for each in zip(*numbers, strict=True)]
