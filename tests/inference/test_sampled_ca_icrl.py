@@ -20,15 +20,9 @@ from tacit.environments.tabular_compiled import tabular_compiled
 from tacit.errors import ArgumentError, DivergenceError, StorageError
 from tacit.inference import sampled_ca_icrl
 from tacit.inference.counted_belief import LEVELS
+from tacit.inference.data_set import DataSet
 from tacit.inference.round_settings import round_settings
-from tacit.inference.sampled_ca_icrl import (
-    ENDS,
-    ROUNDS,
-    SWEEPS,
-    TEMPTING,
-    DataSet,
-    SampledRounds,
-)
+from tacit.inference.sampled_ca_icrl import ENDS, ROUNDS, SWEEPS, TEMPTING, SampledRounds
 from tacit.inference.sampled_inference import in_rounds
 
 
@@ -118,15 +112,16 @@ def test_rounds_tempt_first_and_end_at_the_confidence(followed):
 def test_a_run_ends_with_the_best_mixture_of_what_it_met(task, followed):
     run, *_ = followed
     dynamics = Dynamics.of(task)
-    weights, spent = run.last_mixture(0)
+    ending = run.ending(0)
+    policy, weights, spent, _ = ending
     costs = np.asarray(run.costs(run.confidences)[0])[:, None]
-    for policy, cost in zip(run.policies[:, 0], spent, strict=True):
-        pairs = occupancy(dynamics.transitions, dynamics.initial, jnp.asarray(policy))
+    for each, cost in zip(run.policies[:, 0], spent, strict=True):
+        pairs = occupancy(dynamics.transitions, dynamics.initial, jnp.asarray(each))
         assert cost == pytest.approx(float((pairs * costs).sum()), rel=0.1, abs=0.01)
     assert weights @ spent <= max(0.1, 1.05 * spent.min()) + 1e-6
-    assert run.facts(0)["learned_cost"] == pytest.approx(weights @ spent)
+    assert run.facts(ending)["learned_cost"] == pytest.approx(weights @ spent)
     np.testing.assert_allclose(
-        run.policy(0), mixed_policy(run.policies[:, 0], run.presence[:, 0], weights)
+        policy, mixed_policy(run.policies[:, 0], run.presence[:, 0], weights)
     )
 
 

@@ -30,7 +30,18 @@ def best_mixture(
     The budget is raised as `attainable_budget` says where even the cheapest policy is above it.
     """
     costs, returns = (np.asarray(values, float) for values in (costs, returns))
-    limit = max(float(attainable_budget(budget, costs.min())), costs.min())
+    return best_pair(costs, returns, limit_of(costs, budget))
+
+
+def limit_of(costs: Float[np.ndarray, " k"], budget: float) -> float:
+    """The budget, raised as `attainable_budget` says where the cheapest policy is above it."""
+    return max(float(attainable_budget(budget, costs.min())), costs.min())
+
+
+def best_pair(
+    costs: Float[np.ndarray, " k"], returns: Float[np.ndarray, " k"], limit: float
+) -> Float[np.ndarray, " k"]:
+    """`best_mixture` within a limit that the cheapest policy meets."""
     cheap, dear = np.meshgrid(np.arange(len(costs)), np.arange(len(costs)), indexing="ij")
     apart = np.where(costs[dear] > costs[cheap], costs[dear] - costs[cheap], 1.0)
     share = np.where(costs[dear] <= limit, 1.0, (limit - costs[cheap]) / apart)
@@ -72,10 +83,12 @@ def soft_mixture(
         return rewards - temperature * np.log(chances)
 
     alone = (flat * gains(np.asarray(pairs, float)).reshape(number, -1)).sum(axis=1)
-    weights = best_mixture(costs, alone, budget)
+    costs = np.asarray(costs, float)
+    limit = limit_of(costs, budget)
+    weights = best_pair(costs, alone, limit)
     for step in range(TOWARDS):
         mixed = (weights @ flat).reshape(pairs.shape[1:])
-        best = best_mixture(costs, flat @ gains(mixed).ravel(), budget)
+        best = best_pair(costs, flat @ gains(mixed).ravel(), limit)
         weights = weights + 2 / (step + 3) * (best - weights)
     return weights
 

@@ -21,9 +21,10 @@ from tacit.evaluation.intervals import Estimate, mean_interval
 from tacit.evaluation.violation import exact_performance
 from tacit.experiments.coverage import Progress, identity, read_json, write_json
 from tacit.experiments.methods_table import pipes
+from tacit.inference.data_set import DataSet
 from tacit.inference.infer import infer_tabular
 from tacit.inference.round_settings import round_settings
-from tacit.inference.sampled_ca_icrl import PRICES, TEMPTING, DataSet, SampledRounds
+from tacit.inference.sampled_ca_icrl import PRICES, TEMPTING, Ending, SampledRounds
 from tacit.runs import versions
 from tacit.runs.atomic_write import atomic_write
 from tacit.runs.settings_file import keep_settings
@@ -171,12 +172,12 @@ def played(
     return [
         {
             "exact": exact[place],
-            "sampled": worth(task, learning.policy(place)),
-            **learning.facts(place),
-            "policies": policies_met(learning, place),
+            "sampled": worth(task, ending.policy),
+            **learning.facts(ending),
+            "policies": policies_met(ending),
             "versions": versions.installed(),
         }
-        for place in range(len(runs))
+        for place, ending in enumerate(map(learning.ending, range(len(runs))))
     ]
 
 
@@ -200,10 +201,9 @@ def learned(
     return learning
 
 
-def policies_met(learning: SampledRounds, run: int) -> list[dict[str, float]]:
+def policies_met(ending: Ending) -> list[dict[str, float]]:
     """What the policy of each round costs, at which price, and how much of it is in the mixture."""
-    weights, spent = learning.last_mixture(run)
-    numbers, names = (weights, spent, learning.prices[:, run]), ("weight", "cost", "price")
+    numbers, names = (ending.weights, ending.spent, ending.prices), ("weight", "cost", "price")
     return [dict(zip(names, map(float, each), strict=True)) for each in zip(*numbers, strict=True)]
 
 

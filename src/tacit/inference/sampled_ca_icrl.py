@@ -18,8 +18,8 @@ on one of them. A mixture has both.
 """
 
 import time
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,16 +27,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tacit.constraints.belief import forward_budget, step_cost
-from tacit.constraints.votes import counted_votes, visits_of
+from tacit.constraints.votes import counted_votes
 from tacit.control.conduct import Conduct, watch_policies
 from tacit.control.policy_mixture import best_mixture, mixed_policy, soft_mixture
 from tacit.control.ppo import PPO
 from tacit.control.sampled_planning import Orders, Played, play_rounds
-from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_compiled import tabular_compiled
 from tacit.errors import ArgumentError, DivergenceError
 from tacit.inference.counted_belief import LEVELS
+from tacit.inference.data_set import DataSet
 from tacit.inference.round_settings import TEMPTING_PRICE
 
 TEMPTING = (None, *LEVELS, *LEVELS, *LEVELS)
@@ -56,32 +56,20 @@ ROUNDS = len(EFFORT)
 OF_ROUNDS = ("visits", "policies", "presence", "prices")
 
 
-@dataclass(frozen=True)
-class DataSet:
-    """What one set of demonstrations says.
+class Ending(NamedTuple):
+    """What a run ends with.
 
     Fields:
-        visitors: [X] how many experts visited each query.
-        actions: [H, S, A] how often they took each action.
-        number: N.
+        policy: one that does what the mixture of those of k rounds does.
+        weights: how often each is drawn.
+        spent: what each costs.
+        prices: what cost was worth to each.
     """
 
-    visitors: Float[np.ndarray, " X"]
-    actions: Float[np.ndarray, "H S A"]
-    number: int
-
-    @classmethod
-    def of(cls, task: TabularTask, demonstrations: Trajectories) -> "DataSet":
-        """Counted."""
-        visits = visits_of(task, demonstrations)
-        states = demonstrations.observations[:, :-1, 0]
-        actions = demonstrations.actions.reshape(states.shape)
-        shape = (task.horizon, task.number_of_states, task.number_of_actions)
-        counts = np.zeros(shape, np.float32)
-        steps = np.broadcast_to(np.arange(states.shape[1]), states.shape)
-        taken = steps < demonstrations.lengths[:, None]
-        np.add.at(counts, (steps[taken], states[taken], actions[taken]), 1)
-        return cls((visits > 0).sum(axis=0).astype(np.float32), counts, len(visits))
+    policy: Float[np.ndarray, "H S A"]
+    weights: Float[np.ndarray, " k"]
+    spent: Float[np.ndarray, " k"]
+    prices: Float[np.ndarray, " k"]
 
 
 class SampledRounds:
@@ -262,23 +250,19 @@ class SampledRounds:
         rewards, temperature = self.task.rewards, float(self.task.temperature)
         return soft_mixture(pairs, rewards, temperature, spent, budget), spent
 
-    def last_mixture(self, run: int) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-        """`mixture` at a run's confidence, by the final belief."""
+    def ending(self, run: int) -> "Ending":
+        """What a run ends with: the best mixture at its confidence, by the final belief."""
         costs = np.asarray(self.costs(self.confidences)[run], float)
-        return self.mixture(run, costs, float(self.budgets[run]))
+        weights, spent = self.mixture(run, costs, float(self.budgets[run]))
+        policy = mixed_policy(self.policies[:, run], self.presence[:, run], weights)
+        return Ending(policy, weights, spent, self.prices[:, run])
 
-    def policy(self, run: int) -> Float[np.ndarray, "H S A"]:
-        """The policy that a run ends with."""
-        weights, _ = self.last_mixture(run)
-        return mixed_policy(self.policies[:, run], self.presence[:, run], weights)
-
-    def facts(self, run: int) -> dict[str, float]:
+    def facts(self, ending: "Ending") -> dict[str, float]:
         """What is told of a run at the end."""
-        weights, spent = self.last_mixture(run)
         return {
             "rounds": float(self.iteration),
-            "learned_cost": float(weights @ spent),
-            "multiplier": float(weights @ self.prices[:, run]),
+            "learned_cost": float(ending.weights @ ending.spent),
+            "multiplier": float(ending.weights @ ending.prices),
             "steps": float(self.steps),
             "minutes": self.seconds / 60,
         }

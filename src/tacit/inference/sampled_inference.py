@@ -14,11 +14,12 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_compiled import tables_sha256
 from tacit.errors import ArgumentError
+from tacit.inference.data_set import DataSet
 from tacit.inference.methods import kind_of
 from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.result import Result
 from tacit.inference.round_settings import checked_settings
-from tacit.inference.sampled_ca_icrl import DataSet, SampledRounds
+from tacit.inference.sampled_ca_icrl import SampledRounds
 from tacit.inference.simulated_inference import Asked, fingerprint
 from tacit.inference.tabular_ca_icrl import TabularCAICRL, constraint_of
 from tacit.runs import versions
@@ -86,13 +87,13 @@ def summed_up(
     """The result of the only run."""
     alpha, beta = (np.asarray(votes[0], float) for votes in run.belief())
     constraint = constraint_of(task, alpha, beta, described["confidence"], TabularCAICRL())
-    policy = run.policy(0).astype(float)
+    ending = run.ending(0)
     mean_visits = visits_of(task, demonstrations).mean(axis=0)
     return Result(
         constraint=constraint,
-        policy=policy / policy.sum(axis=-1, keepdims=True),
+        policy=ending.policy,
         metrics={
-            **run.facts(0),
+            **run.facts(ending),
             "expert_cost": float(mean_visits @ constraint.cost_map()),
             "allowed_share": float(constraint.allowed_map().mean()),
         },
