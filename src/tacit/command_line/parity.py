@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.command_line.tables import console, follow, progress_bar, show_table
+from tacit.environments.lab_tasks import chain
 from tacit.experiments.parity import ParitySettings, parity_table, parity_tasks, run_parity
 
 
@@ -17,7 +18,7 @@ class Parity:
         out: folder for the table and the finished runs.
         seeds: one data set of each cell for each, at least 2.
         together: runs that are learned side by side.
-        quick: two data sets, two cells of one task and tiny rounds, only to see that it runs.
+        quick: two data sets, two cells of a small chain and tiny rounds, only to see that it runs.
     """
 
     out: Path
@@ -30,7 +31,7 @@ class Parity:
         settings, tasks = ParitySettings(seeds=self.seeds), parity_tasks()
         if self.quick:
             settings = ParitySettings((0.7, 0.9), (5,), (1, 2), iterations=2)
-            tasks = tasks[:1]
+            tasks = [chain(length=9, limit=-2, horizon=10)]
         with progress_bar() as bar:
             job = bar.add_task("parity", total=1)
             rows = run_parity(

@@ -250,14 +250,14 @@ class SampledRounds:
         rewards, temperature = self.task.rewards, float(self.task.temperature)
         return soft_mixture(pairs, rewards, temperature, spent, budget), spent
 
-    def ending(self, run: int) -> "Ending":
+    def ending(self, run: int) -> Ending:
         """What a run ends with: the best mixture at its confidence, by the final belief."""
         costs = np.asarray(self.costs(self.confidences)[run], float)
         weights, spent = self.mixture(run, costs, float(self.budgets[run]))
         policy = mixed_policy(self.policies[:, run], self.presence[:, run], weights)
         return Ending(policy, weights, spent, self.prices[:, run])
 
-    def facts(self, ending: "Ending") -> dict[str, float]:
+    def facts(self, ending: Ending) -> dict[str, float]:
         """What is told of a run at the end."""
         return {
             "rounds": float(self.iteration),
