@@ -3,17 +3,15 @@
 import dataclasses
 import itertools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tacit
-from tacit.control import conduct
+from tacit.control import conduct, policy_splice
 from tacit.control.constrained_planning import Dynamics
-from tacit.control.policy_mixture import mixed_policy
+from tacit.control.policy_mixture import soft_returns, spent_by
 from tacit.control.ppo import PPO
-from tacit.control.sampled_planning import Played
 from tacit.control.soft_planning import occupancy
 from tacit.environments.lab_tasks import chain
 from tacit.environments.tabular_compiled import tabular_compiled
@@ -22,8 +20,10 @@ from tacit.inference import sampled_ca_icrl
 from tacit.inference.counted_belief import LEVELS
 from tacit.inference.data_set import DataSet
 from tacit.inference.round_settings import round_settings
-from tacit.inference.sampled_ca_icrl import ENDS, ROUNDS, SWEEPS, TEMPTING, SampledRounds
+from tacit.inference.sampled_ca_icrl import SampledRounds
+from tacit.inference.sampled_ending import PRICES, endings, facts, splices
 from tacit.inference.sampled_inference import in_rounds
+from tacit.inference.sampling_plans import PLANS, SWEPT
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,6 +31,7 @@ def few_episodes():
     """Policies are watched for less long; that they are watched well is tested by itself."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conduct, "WATCHED", 2**13)
+        patch.setattr(policy_splice, "TRIES", 2**11)
         yield
 
 
@@ -54,126 +55,166 @@ def quick(task):
     )
 
 
-def test_a_data_set_counts_visitors_and_actions(task, walks):
-    counted = DataSet.of(task, walks)
+def test_a_data_set_counts_visitors(task, walks):
     visitors = np.zeros(task.number_of_states)
-    actions = np.zeros((task.horizon, task.number_of_states, task.number_of_actions))
-    for states, taken, length in zip(
-        walks.observations[:, :, 0], walks.actions, walks.lengths, strict=True
-    ):
+    for states, length in zip(walks.observations[:, :, 0], walks.lengths, strict=True):
         for state in set(states[:length].tolist()):
             visitors[state] += 1
-        for step in range(length):
-            actions[step, states[step], np.ravel(taken)[step]] += 1
+    counted = DataSet.of(task, walks)
     assert counted.number == len(walks)
     np.testing.assert_array_equal(counted.visitors, visitors)
-    np.testing.assert_array_equal(counted.actions, actions)
+
+
+def test_plans_sweep_all_confidences_and_then_add_what_is_missing():
+    first, *rest = PLANS
+    assert first == (0, 0.0, 1.0)
+    assert [plan.round for plan in PLANS] == sorted(plan.round for plan in PLANS)
+    for start, end in itertools.pairwise((1, *SWEPT)):
+        swept = PLANS[start:end]
+        firm = [plan for plan in swept if plan.price is not None]
+        assert {plan.level for plan in firm} == set(LEVELS)
+        assert len(firm) == 2 * len(LEVELS)
+        added = [plan.level for plan in swept if plan.price is None]
+        assert added == list(LEVELS)
+        assert {plan.round for plan in swept[: len(firm)]} == {firm[0].round}
+    assert SWEPT[-1] == len(rest) + 1
 
 
 @pytest.fixture(scope="module")
 def followed(task, walks, quick):
-    """A finished run with a large budget, the orders of its rounds and who was tempted in each."""
+    """A finished run with a large budget, the orders of its policies and who was tempted after."""
     generous = dataclasses.replace(task, budget=0.5)
-    run = SampledRounds(generous, [DataSet.of(task, walks)], [0.9], [0], quick)
+    run = SampledRounds(generous, [DataSet.of(task, walks)], [0], quick)
     run.compiled = tabular_compiled(task)
     orders, tempted = [], []
     while not run.finished:
-        orders.append(run.orders())
+        orders.append(run.orders(PLANS[run.iteration]))
         run.advance()
         tempted.append(run.tempted.copy())
     return run, orders, tempted
 
 
-def test_rounds_tempt_first_and_end_at_the_confidence(followed):
+def test_rounds_are_played_as_planned(followed):
     run, orders, tempted = followed
-    assert run.iteration == len(orders) == ROUNDS
+    assert run.iteration == len(orders) == len(PLANS)
+    assert run.steps == len(PLANS) * 4 * 8 * 10
     assert not np.asarray(orders[0].costs).any()
-    for place, ordered in enumerate(orders):
-        tempting = place < len(TEMPTING)
-        imitate, price = (False, 1.0) if tempting else ENDS[place - len(TEMPTING)]
-        assert bool(ordered.imitate[0]) == imitate
+    for plan, ordered, price in zip(PLANS, orders, run.prices[:, 0], strict=True):
         assert float(ordered.price[0]) == price
-        assert bool(ordered.firm[0]) != tempting
-        assert float(ordered.budget[0]) == pytest.approx(0.5 if tempting else 1 - 0.9)
-        assert tempting or float(run.prices[place, 0]) == price
+        if plan.price is None:
+            # They are in some state at every step.
+            np.testing.assert_allclose(ordered.others[0].sum(axis=(1, 2)), 1, atol=1e-3)
+            assert price >= 1
+        else:
+            assert price == plan.price
+            assert not np.asarray(ordered.others).any()
     for before, after in itertools.pairwise(tempted):
         assert (after >= before).all()
     # What the levels of a sweep find counts when all of them have been played.
     counts = [
-        place + 1 for place in range(1, ROUNDS) if (tempted[place] > tempted[place - 1]).any()
+        place + 1 for place in range(1, len(PLANS)) if (tempted[place] > tempted[place - 1]).any()
     ]
     assert counts
-    assert set(counts) <= set(SWEEPS)
-    # The last rounds find out no more: what they play is the constraint's own policy.
-    np.testing.assert_array_equal(tempted[len(TEMPTING) - 1], tempted[-1])
+    assert set(counts) <= set(SWEPT)
     assert tempted[0].max() > 0
 
 
 def test_a_run_ends_with_the_best_mixture_of_what_it_met(task, followed):
     run, *_ = followed
     dynamics = Dynamics.of(task)
-    ending = run.ending(0)
-    policy, weights, spent, _ = ending
-    costs = np.asarray(run.costs(run.confidences)[0])[:, None]
-    for each, cost in zip(run.policies[:, 0], spent, strict=True):
+    (ending,) = endings(run, [0], [0.9])
+    policy, weights, spent, prices = ending
+    assert len(weights) == len(PLANS) + len(PRICES)
+    np.testing.assert_allclose(prices[len(PLANS) :], PRICES)
+    costs = np.asarray(run.costs(0.9)[0])[:, None]
+    for each, cost in zip(run.policies[:, 0], spent, strict=False):
         pairs = occupancy(dynamics.transitions, dynamics.initial, jnp.asarray(each))
         assert cost == pytest.approx(float((pairs * costs).sum()), rel=0.1, abs=0.01)
     assert weights @ spent <= max(0.1, 1.05 * spent.min()) + 1e-6
-    assert run.facts(ending)["learned_cost"] == pytest.approx(weights @ spent)
-    np.testing.assert_allclose(
-        policy, mixed_policy(run.policies[:, 0], run.presence[:, 0], weights)
-    )
+    pairs = occupancy(dynamics.transitions, dynamics.initial, jnp.asarray(policy))
+    assert float((pairs * costs).sum()) == pytest.approx(weights @ spent, rel=0.1, abs=0.01)
+    told = facts(run, ending)
+    assert told["learned_cost"] == pytest.approx(weights @ spent)
+    assert told["policies"] == len(weights)
+    assert told["steps"] == run.steps
+
+
+def test_splices_are_better_than_what_they_are_made_of(task, followed):
+    run, *_ = followed
+    dynamics, costs = Dynamics.of(task), run.costs(0.9)
+
+    def judged(policies):
+        pairs = np.stack(
+            [
+                occupancy(dynamics.transitions, dynamics.initial, jnp.asarray(each))
+                for each in policies
+            ]
+        )
+        spent = spent_by(pairs, np.asarray(costs[0], float))
+        return soft_returns(pairs, task.rewards, task.temperature), spent
+
+    earned, spent = judged(run.policies[:, 0])
+    better, cheaper = judged(splices(run, run.policies, costs)[:, 0])
+    for place, price in enumerate(PRICES):
+        of_splice = better[place] - price * cheaper[place]
+        assert of_splice > (earned - price * spent).max() + 1
+    assert cheaper.min() < spent.min()
 
 
 def test_a_sweep_counts_what_fits_the_budget(task, walks, quick):
     """By hand: one policy goes everywhere at a cost, one nowhere for nothing."""
-    run = SampledRounds(task, [DataSet.of(task, walks)], [0.9], [0], quick)
-    run.iteration, free, seen = SWEEPS[1], 4, task.number_of_states - 1
+    run = SampledRounds(task, [DataSet.of(task, walks)], [0], quick)
+    run.iteration, free, seen = SWEPT[0], 4, task.number_of_states - 1
     run.tempted[:] = 0.9 * (np.arange(task.number_of_states) < free)
-    beyond = int(np.flatnonzero(run.costs(run.confidences)[0] > 0)[0])
-    run.policies[:6] = 1 / 3
-    run.presence[:6, 0, :, free] = 1
-    run.visits[:6, 0, free] = 1
+    beyond = int(np.flatnonzero(run.costs(0.9)[0] > 0)[0])
+    run.policies[: SWEPT[0]] = 1 / 3
+    run.presence[: SWEPT[0], 0, :, free] = 1
+    run.visits[: SWEPT[0], 0, free] = 1
     run.presence[1, 0, :, free], run.presence[1, 0, :, beyond] = 0, 1
     run.visits[1, 0] = np.isin(np.arange(task.number_of_states), [beyond, seen])
-    levels = [run.costs(jnp.full(1, level))[0, beyond] * task.horizon for level in LEVELS]
+    levels = [float(run.costs(level)[0, beyond]) * task.horizon for level in LEVELS]
     run.tempt()
-    assert run.tempted[0, free] == 1
+    assert run.tempted[0, free] == pytest.approx(1, abs=task.budget / min(levels))
     assert run.tempted[0, beyond] == pytest.approx(0.9)
-    # The first policy of a sweep is that of the first level.
     assert (
-        task.budget / levels[0] - 1e-4 <= run.tempted[0, seen] <= task.budget / min(levels) + 1e-4
+        task.budget / max(levels) - 1e-4 <= run.tempted[0, seen] <= task.budget / min(levels) + 1e-4
     )
     assert run.tempted[0, seen] < 1
 
 
-def test_what_tempts_is_found_once_for_all_confidences(task, walks, quick):
-    sets = [DataSet.of(task, walks), DataSet.of(task, walks.take([0, 1]))]
-    both = SampledRounds(task, sets, [0.5, 0.5], [4, 5], quick)
-    both.advance()
-    named = both.at([1, 1, 0], [0.3, 0.9, 0.7])
-    assert named.iteration == 1
-    np.testing.assert_array_equal(named.tempted, both.tempted[[1, 1, 0]])
-    np.testing.assert_array_equal(named.policies, both.policies[:, [1, 1, 0]])
-    np.testing.assert_array_equal(named.numbers, [2, 2, 12])
-    np.testing.assert_allclose(named.confidences, [0.3, 0.9, 0.7])
-    np.testing.assert_array_equal(
-        jax.random.key_data(named.keys), jax.random.key_data(both.keys[np.array([1, 1, 0])])
-    )
-    both.iteration = len(TEMPTING) + 1
-    with pytest.raises(ArgumentError, match="have begun"):
-        both.at([0], [0.5])
+def test_one_belief_ends_at_any_confidence(task, followed):
+    run, *_ = followed
+    both = endings(run, [0, 0], [0.3, 0.9])
+    for confidence, ending in zip((0.3, 0.9), both, strict=True):
+        (alone,) = endings(run, [0], [confidence])
+        np.testing.assert_allclose(ending.policy, alone.policy, atol=1e-5)
+    assert np.abs(both[0].policy - both[1].policy).max() > 0.01
 
 
 def test_runs_side_by_side_are_what_they_are_alone(task, walks, quick):
     sets = [DataSet.of(task, walks), DataSet.of(task, walks.take([0, 1, 2, 3]))]
-    both = SampledRounds(task, sets, [0.9, 0.5], [4, 5], quick)
-    alone = SampledRounds(task, sets[1:], [0.5], [5], quick)
+    both = SampledRounds(task, sets, [4, 5], quick)
+    alone = SampledRounds(task, sets[1:], [5], quick)
     for _ in range(2):
         both.advance()
         alone.advance()
     np.testing.assert_allclose(both.tempted[1], alone.tempted[0], atol=0.02)
     assert np.abs(both.tempted[0] - both.tempted[1]).max() > 0
+
+
+def test_an_accelerator_trains_a_round_at_once(task, walks, quick, monkeypatch):
+    run = SampledRounds(task, [DataSet.of(task, walks)], [0], quick)
+    run.advance()
+    assert run.next_plans() == [1]
+    monkeypatch.setattr(sampled_ca_icrl, "backend", lambda: "gpu")
+    assert run.next_plans() == list(range(1, 1 + 2 * len(LEVELS)))
+    run.advance()
+    assert run.next_plans() == list(range(1 + 2 * len(LEVELS), SWEPT[0]))
+    one_by_one = SampledRounds(task, [DataSet.of(task, walks)], [0], quick)
+    monkeypatch.setattr(sampled_ca_icrl, "backend", lambda: "cpu")
+    while one_by_one.iteration < run.iteration:
+        one_by_one.advance()
+    np.testing.assert_allclose(run.policies, one_by_one.policies, atol=1e-4)
 
 
 def test_a_result_is_like_that_of_the_exact_computation(task, walks, quick, tmp_path):
@@ -189,7 +230,7 @@ def test_a_result_is_like_that_of_the_exact_computation(task, walks, quick, tmp_
         progress=told.append,
     )
     assert isinstance(result, tacit.Result)
-    assert len(told) == ROUNDS
+    assert len(told) == len(PLANS)
     assert result.settings["sampled"] is True
     np.testing.assert_allclose(result.policy.sum(axis=-1), 1)
     exact = tacit.infer(task, walks, confidence=0.7)
@@ -254,18 +295,17 @@ def test_what_makes_no_sense_is_refused(task, walks, wrong, words):
         tacit.infer(task, walks, sampled=True, **wrong)
 
 
-def test_a_budget_of_another_kind_is_refused(task, walks, quick):
-    price = dataclasses.replace(quick.multiplier, budget_per="step")
-    with pytest.raises(ArgumentError, match=r"multiplier\.budget_per must be 'episode'"):
+def test_a_price_that_moves_is_refused(task, walks, quick):
+    price = dataclasses.replace(quick.multiplier, kind="pid")
+    with pytest.raises(ArgumentError, match=r"multiplier\.kind must be 'share'"):
         tacit.infer(task, walks, sampled=True, forward=dataclasses.replace(quick, multiplier=price))
 
 
-def test_a_round_that_ends_in_no_number_stops_the_run(task, walks, quick, monkeypatch):
-    run = SampledRounds(task, [DataSet.of(task, walks)], [0.9], [0], quick)
+def test_a_policy_that_is_no_number_stops_the_run(task, walks, quick, monkeypatch):
+    run = SampledRounds(task, [DataSet.of(task, walks)], [0], quick)
     shape = (1, task.horizon, task.number_of_states, task.number_of_actions)
-    played = Played(jnp.full(shape, 1 / 3), jnp.full(1, jnp.nan))
-    monkeypatch.setattr(sampled_ca_icrl, "play_rounds", lambda *given: played)
-    with pytest.raises(DivergenceError, match=f"price is not finite in round 1 of {ROUNDS}"):
+    monkeypatch.setattr(sampled_ca_icrl, "soft_policies", lambda *given: jnp.full(shape, jnp.nan))
+    with pytest.raises(DivergenceError, match=f"policy is not finite after 0 of {len(PLANS)}"):
         run.advance()
     assert run.iteration == 0
 
@@ -288,6 +328,7 @@ def test_violations_in_the_demonstrations_are_warned_of(task, walks, quick):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_belief_is_nearly_that_of_the_exact_computation(task, walks):
     settings = dataclasses.replace(round_settings(task), steps=100 * 64 * 10)
     sampled = tacit.infer(task, walks, confidence=0.7, sampled=True, forward=settings)

@@ -23,8 +23,8 @@ from tacit.inference.method import Method
 from tacit.inference.methods import check_method, forward_preset, kind_of
 from tacit.inference.result import Result
 from tacit.inference.round_settings import round_settings
-from tacit.inference.sampled_ca_icrl import EFFORT
 from tacit.inference.sampled_inference import in_rounds
+from tacit.inference.sampling_plans import PLANS
 from tacit.inference.simulated_result import SimulatedResult
 
 SHOWN_RULES = 3
@@ -102,7 +102,7 @@ def learned_with_settings(
     method, given = asked["method"], {**options, **given_words(learn)}
     if isinstance(task, TabularTask) and in_rounds(method, given):
         forward = with_settings(round_settings(task), train)
-        rounds = sum(EFFORT)
+        rounds = len(PLANS)
         result = learned_by_sampling(task, demonstrations, forward, asked | given, rounds)
         return performance(result) | effort(result)
     kind = kind_named(method, learn, options)

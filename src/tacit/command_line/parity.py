@@ -12,12 +12,12 @@ from tacit.experiments.parity import ParitySettings, parity_table, parity_tasks,
 class Parity:
     """Does learning by sampling agree with the exact computation? On the chain and two grids.
 
-    A run takes minutes on two cores; on an accelerator hundreds side by side take no longer.
+    A data set takes eight minutes on two cores; on an accelerator dozens side by side take no longer.
 
     Args:
         out: folder for the table and the finished runs.
         seeds: one data set of each cell for each, at least 2.
-        together: runs that are learned side by side.
+        together: data sets that are learned from side by side.
         quick: two data sets, two cells of a small chain and tiny rounds, only to see that it runs.
     """
 

@@ -9,6 +9,8 @@ so that a mixture of policies at hand may be better than any of them: of a deare
 where none costs just what may be spent, and of those that go different ways where all are as good.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Float
 
@@ -21,16 +23,16 @@ TOWARDS = 100
 """How often `soft_mixture` takes a step."""
 
 
-def best_mixture(
-    costs: Float[np.ndarray, " k"], returns: Float[np.ndarray, " k"], budget: float
-) -> Float[np.ndarray, " k"]:
-    """Weights of k policies: the highest return of all mixtures within the budget of cost.
+class Mixture(NamedTuple):
+    """How k policies are mixed.
 
-    A linear program with one inequality, so that two policies are enough: one of all pairs is best.
-    The budget is raised as `attainable_budget` says where even the cheapest policy is above it.
+    Fields:
+        weights: how often each is drawn; they sum to 1.
+        price: what a little more budget would earn for each unit of it; 0 where there is enough.
     """
-    costs, returns = (np.asarray(values, float) for values in (costs, returns))
-    return best_pair(costs, returns, limit_of(costs, budget))
+
+    weights: Float[np.ndarray, " k"]
+    price: float
 
 
 def limit_of(costs: Float[np.ndarray, " k"], budget: float) -> float:
@@ -38,19 +40,26 @@ def limit_of(costs: Float[np.ndarray, " k"], budget: float) -> float:
     return max(float(attainable_budget(budget, costs.min())), costs.min())
 
 
-def best_pair(
+def best_mixture(
     costs: Float[np.ndarray, " k"], returns: Float[np.ndarray, " k"], limit: float
-) -> Float[np.ndarray, " k"]:
-    """`best_mixture` within a limit that the cheapest policy meets."""
+) -> Mixture:
+    """The highest return of all mixtures of k policies within a limit that the cheapest meets.
+
+    A linear program with one inequality, so that two policies are enough: one of all pairs is best.
+    """
     cheap, dear = np.meshgrid(np.arange(len(costs)), np.arange(len(costs)), indexing="ij")
     apart = np.where(costs[dear] > costs[cheap], costs[dear] - costs[cheap], 1.0)
     share = np.where(costs[dear] <= limit, 1.0, (limit - costs[cheap]) / apart)
     value = share * returns[dear] + (1 - share) * returns[cheap]
-    best = np.unravel_index(np.where(costs[cheap] <= limit, value, -np.inf).argmax(), value.shape)
+    value = np.where(costs[cheap] <= limit, value, -np.inf)
+    best = np.unravel_index(value.argmax(), value.shape)
     weights = np.zeros(len(costs))
     weights[cheap[best]] += 1 - share[best]
     weights[dear[best]] += share[best]
-    return weights
+    # Pairs that are as good, and of which more would be bought.
+    wanting = (value == value[best]) & (share < 1)
+    slopes = (returns[dear] - returns[cheap]) / apart
+    return Mixture(weights, float(slopes[wanting].max(initial=0.0)))
 
 
 def soft_mixture(
@@ -59,8 +68,8 @@ def soft_mixture(
     temperature: float,
     costs: Float[np.ndarray, " k"],
     budget: float,
-) -> Float[np.ndarray, " k"]:
-    """Weights of k policies: the highest J of all mixtures within the budget of cost.
+) -> Mixture:
+    """The highest J of all mixtures of k policies within the budget of cost.
 
     By Frank and Wolfe: the gradient of J in the weights is what each policy earns, where an action
     is worth its reward and how surprising it is in the mixture; towards the best for that, at most
@@ -71,26 +80,51 @@ def soft_mixture(
         rewards: of states and actions.
         temperature: of entropy.
         costs: of each policy, in the mean over episodes.
-        budget: raised as by `best_mixture`.
+        budget: raised as by `limit_of`.
     """
-    number = len(pairs)
-    flat = np.asarray(pairs, float).reshape(number, -1)
-
-    def gains(occupancy: Float[np.ndarray, "*n H S A"]) -> Float[np.ndarray, "*n H S A"]:
-        # The same is added for all actions: where nobody was none of them is a surprise.
-        chances = occupancy + UNSEEN
-        chances = chances / chances.sum(axis=-1, keepdims=True)
-        return rewards - temperature * np.log(chances)
-
-    alone = (flat * gains(np.asarray(pairs, float)).reshape(number, -1)).sum(axis=1)
-    costs = np.asarray(costs, float)
+    flat = np.asarray(pairs, float).reshape(len(pairs), -1)
+    costs, alone = np.asarray(costs, float), soft_returns(pairs, rewards, temperature)
     limit = limit_of(costs, budget)
-    weights = best_pair(costs, alone, limit)
+    weights, price = best_mixture(costs, alone, limit)
     for step in range(TOWARDS):
         mixed = (weights @ flat).reshape(pairs.shape[1:])
-        best = best_pair(costs, flat @ gains(mixed).ravel(), limit)
+        best, price = best_mixture(costs, flat @ gains(mixed, rewards, temperature).ravel(), limit)
         weights = weights + 2 / (step + 3) * (best - weights)
-    return weights
+    return Mixture(weights, price)
+
+
+def pairs_of(
+    policies: Float[np.ndarray, "*n H S A"], presence: Float[np.ndarray, "*n H S"]
+) -> Float[np.ndarray, "*n H S A"]:
+    """rho: how often policies are in each state and take each action there."""
+    return presence[..., None] * policies
+
+
+def spent_by(
+    pairs: Float[np.ndarray, "k H S A"], costs: Float[np.ndarray, " X"]
+) -> Float[np.ndarray, " k"]:
+    """What an episode of each policy costs, at the costs of states or of pairs."""
+    states, actions = pairs.shape[-2:]
+    charged = np.broadcast_to(costs.reshape(states, -1), (states, actions))
+    return (pairs * charged).sum(axis=(1, 2, 3))
+
+
+def soft_returns(
+    pairs: Float[np.ndarray, "k H S A"], rewards: Float[np.ndarray, "S A"], temperature: float
+) -> Float[np.ndarray, " k"]:
+    """J of each policy alone."""
+    pairs = np.asarray(pairs, float)
+    return (pairs * gains(pairs, rewards, temperature)).sum(axis=(1, 2, 3))
+
+
+def gains(
+    pairs: Float[np.ndarray, "*n H S A"], rewards: Float[np.ndarray, "S A"], temperature: float
+) -> Float[np.ndarray, "*n H S A"]:
+    """What an action is worth to those who are there so often: its reward and its surprise."""
+    # The same is added for all actions: where nobody was none of them is a surprise.
+    chances = pairs + UNSEEN
+    chances = chances / chances.sum(axis=-1, keepdims=True)
+    return rewards - temperature * np.log(chances)
 
 
 def mixed_policy(

@@ -4,8 +4,12 @@
 
 Entropy enters as a reward, so that the best policy is that of soft value iteration and its own
 randomness is no exploration to be switched off: what `constrained_planning` computes, learned from
-rollouts alone. The price nu is given, or sought in dual ascent until cost is within a budget. All
-functions are pure: many rounds may be a `vmap` axis, which is what an accelerator is good for.
+rollouts alone. Half of the worlds begin in any state at any step. From the start alone, a policy
+that has found a way, or that to wait is cheap, stops trying others before it knows how to go them
+well; the best policy is the same wherever one begins. A policy may also be asked for as an addition
+to others that there are already: then what they do is no surprise, and what they leave out is one.
+All functions are pure: many policies may be a `vmap` axis, which is what an accelerator is good
+for.
 """
 
 from typing import Any, NamedTuple
@@ -13,108 +17,123 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key
 
 from tacit.control import learner as learning
 from tacit.control.compiled_training import Account, Run, roll_out
 from tacit.control.conduct import side_by_side
-from tacit.control.learner import Learner, Rollout
+from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
-from tacit.environments.tabular_compiled import TabularCompiled
+from tacit.environments.tabular_compiled import TabularCompiled, TabularState
 
-REST = 0.05
-"""Share of a round for which an imitation rests, until the critics know it."""
-LEAST_PRICE = 1.0
-"""Below, a policy takes to what costs before the price can rise again, and does not find back."""
-
-CLONING_STEPS = 300
-OPEN_MIND = 0.1
-"""Share of an imitation's actions that are any: what experts never did must remain possible."""
-CLONING = optax.adam(3e-3)
+ELSEWHERE = 0.5
+"""Share of the worlds that begin anywhere."""
+ADDED = 0.1
+"""How present a policy that is added counts beside others, wherever it goes."""
 
 
 class Orders(NamedTuple):
-    """What a round is to do.
+    """What a policy is asked for.
 
     Fields:
         costs: of every query, a state or a pair.
-        budget: expected cost of an episode that is allowed.
-        price: of cost at the start.
-        firm: whether the price stays as it is, and the budget does not matter.
-        imitate: whether the policy begins as the experts do, or knowing nothing.
-        experts: how often experts took each action, at each step in each state.
+        price: of cost, in rewards.
+        others: rho(t, s, a) of those it is an addition to; zeros for none.
     """
 
     costs: Float[Array, " X"]
-    budget: Float[Array, ""]
     price: Float[Array, ""]
-    firm: Bool[Array, ""]
-    imitate: Bool[Array, ""]
-    experts: Float[Array, "H S A"]
-
-
-class Played(NamedTuple):
-    """What came of a round.
-
-    Fields:
-        policy: at the end.
-        price: of cost at the end.
-    """
-
-    policy: Float[Array, "H S A"]
-    price: Float[Array, ""]
+    others: Float[Array, "H S A"]
 
 
 @eqx.filter_jit
-def play_rounds(
+def soft_policies(
     task: TabularCompiled,
     settings: PPO,
     temperature: float,
     orders: Orders,
     keys: Key[Array, " n"],
-) -> Played:
-    """`play_round` for n orders, in a leading axis of all their fields."""
+) -> Float[Array, "n H S A"]:
+    """`soft_policy` for n orders, in a leading axis of all their fields."""
 
-    def play(given: tuple[Orders, Key[Array, ""]]) -> Played:
-        return play_round(task, settings, temperature, *given)
+    def learned(given: tuple[Orders, Key[Array, ""]]) -> Array:
+        return soft_policy(task, settings, temperature, *given)
 
-    return side_by_side(play, (orders, keys))
+    return side_by_side(learned, (orders, keys))
 
 
-def play_round(
+def soft_policy(
     task: TabularCompiled,
     settings: PPO,
     temperature: float,
     orders: Orders,
     key: Key[Array, ""],
-) -> Played:
-    """Train a policy from the beginning; its rollouts are whole episodes."""
+) -> Float[Array, "H S A"]:
+    """Train a policy from the beginning; a rollout is as long as an episode."""
     start_key, world_key, run_key = jax.random.split(key, 3)
-    seen, queries = every_observation(task), orders.costs.shape[0]
-    learner = first_learner(task, settings, orders, seen, key=start_key)
+    seen = every_observation(task)
+    learner = learning.start(
+        seen.shape[-1], task.action_space, 1, task.horizon, settings, key=start_key
+    )
+    multiplier = learner.multiplier._replace(price=orders.price[None])
     state, observations = jax.vmap(task.reset)(jax.random.split(world_key, settings.worlds))
     zero = jnp.zeros(settings.worlds)
-    run = Run(learner, state, observations, Account(zero, zero, jnp.zeros(4)))
+    account = Account(zero, zero, jnp.zeros(4))
+    run = Run(learner._replace(multiplier=multiplier), state, observations, account)
 
-    def iteration(run: Run, given: tuple[Key[Array, ""], Array]) -> tuple[Run, None]:
-        key, place = given
-        rollout_key, update_key = jax.random.split(key)
-        before = run.learner
-        run, rollout = roll_out(task, run, settings, key=rollout_key)
-        surprise = -before.policy.log_probability(rollout.observations, rollout.actions)
+    def iteration(run: Run, key: Key[Array, ""]) -> tuple[Run, None]:
+        place_key, rollout_key, update_key = jax.random.split(key, 3)
+        run, rollout = roll_out(task, placed(task, run, key=place_key), settings, key=rollout_key)
+        own = run.learner.policy.log_probability(rollout.observations, rollout.actions)
+        queries = queries_of(task, rollout, orders.costs.shape[0])
         rollout = rollout._replace(
-            rewards=rollout.rewards + temperature * surprise,
-            costs=orders.costs[queries_of(task, rollout, queries)][..., None],
+            rewards=rollout.rewards + temperature * surprise(task, rollout, own, orders.others),
+            costs=orders.costs[queries][..., None],
         )
-        learner, _ = learning.learn(before, rollout, settings, key=update_key)
-        resting = orders.imitate & (place < REST * settings.iterations)
-        return run._replace(learner=rested(learner, before, resting, orders.firm)), None
+        learner, _ = learning.learn(run.learner, rollout, settings, key=update_key)
+        return run._replace(learner=learner), None
 
-    keys = jax.random.split(run_key, settings.iterations)
-    run, _ = jax.lax.scan(iteration, run, (keys, jnp.arange(settings.iterations)))
+    run, _ = jax.lax.scan(iteration, run, jax.random.split(run_key, settings.iterations))
     policy: Any = run.learner.policy
-    return Played(jax.nn.softmax(policy.logits(seen)), run.learner.multiplier.price[0])
+    return jax.nn.softmax(policy.logits(seen))
+
+
+def placed(task: TabularCompiled, run: Run, *, key: Key[Array, ""]) -> Run:
+    """With the first of the worlds put anywhere; the others have just begun at the start."""
+    number = int(ELSEWHERE * len(run.state.place))
+    cells = jax.random.randint(key, (number,), 0, task.horizon * task.number_of_states)
+    steps, places = jnp.divmod(cells, task.number_of_states)
+    state = TabularState(
+        run.state.place.at[:number].set(places), run.state.steps.at[:number].set(steps)
+    )
+    return run._replace(state=state, observations=jax.vmap(task.observe)(state))
+
+
+def surprise(
+    task: TabularCompiled,
+    rollout: Rollout,
+    own: Float[Array, "T n"],
+    others: Float[Array, "H S A"],
+) -> Float[Array, "T n"]:
+    """-log of the chance of every action, for a policy that is added to others.
+
+        chance(a | s, t) = (rho(t, s, a) + e pi(a | s, t)) / (sum_a rho(t, s, a) + e),  e = 0.1
+
+    Alone, or where others never are, it is the policy's own. Where they always are it is nearly
+    theirs, and the surprise the gradient of entropy in rho: what Frank and Wolfe maximise.
+
+    Arguments:
+        task: what it happened in.
+        rollout: the steps.
+        own: log pi of their actions.
+        others: rho.
+    """
+    place = rollout.observations[..., : task.number_of_states].argmax(axis=-1)
+    step = jnp.searchsorted(task.clock, rollout.observations[..., -1])
+    there = others[step, place]
+    theirs = jnp.take_along_axis(there, rollout.actions[..., None], axis=-1)[..., 0]
+    present = there.sum(axis=-1)
+    return -jnp.log((theirs + ADDED * jnp.exp(own)) / (present + ADDED))
 
 
 def every_observation(task: TabularCompiled) -> Float[Array, "H S o"]:
@@ -125,62 +144,8 @@ def every_observation(task: TabularCompiled) -> Float[Array, "H S o"]:
     return jnp.concatenate([place, clock], axis=-1)
 
 
-def first_learner(
-    task: TabularCompiled,
-    settings: PPO,
-    orders: Orders,
-    seen: Float[Array, "H S o"],
-    *,
-    key: Key[Array, ""],
-) -> Learner:
-    """One that knows nothing, or as much as the experts show."""
-    learner = learning.start(seen.shape[-1], task.action_space, 1, task.horizon, settings, key=key)
-    policy = jax.lax.cond(
-        orders.imitate,
-        lambda: imitation(learner.policy, orders.experts, seen),
-        lambda: learner.policy,
-    )
-    price = learner.multiplier._replace(price=orders.price[None], allowance=orders.budget[None])
-    return learner._replace(policy=policy, multiplier=price)
-
-
-def imitation(policy: Any, experts: Float[Array, "H S A"], seen: Float[Array, "H S o"]) -> Any:
-    """A policy that does what the experts did, and a little of everything else."""
-    chosen = experts / jnp.maximum(experts.sum(), 1.0)
-    anything = chosen.mean(axis=-1, keepdims=True)
-    target = (1 - OPEN_MIND) * chosen + OPEN_MIND * anything
-
-    def step(now: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
-        policy, state = now
-
-        def surprise(policy: Any) -> Array:
-            return -(target * jax.nn.log_softmax(policy.logits(seen))).sum()
-
-        change, state = CLONING.update(jax.grad(surprise)(policy), state)
-        return (optax.apply_updates(policy, change), state), None
-
-    return jax.lax.scan(step, (policy, CLONING.init(policy)), None, length=CLONING_STEPS)[0][0]
-
-
 def queries_of(task: TabularCompiled, rollout: Rollout, queries: int) -> Int[Array, "T n"]:
     """The number of the state, or of the pair, of every step."""
     place = rollout.observations[..., : task.number_of_states].argmax(axis=-1)
     actions = task.rewards.shape[1]
     return place if queries == task.number_of_states else place * actions + rollout.actions
-
-
-def rested(
-    learner: Learner, before: Learner, resting: Bool[Array, ""], firm: Bool[Array, ""]
-) -> Learner:
-    """The learner after an update, but policy and price as before where it rests or is firm."""
-
-    def kept(after: Any, old: Any, keep: Bool[Array, ""]) -> Any:
-        return jax.tree.map(lambda new, was: jnp.where(keep, was, new), after, old)
-
-    price = learner.multiplier
-    price = price._replace(price=jnp.maximum(price.price, LEAST_PRICE))
-    return learner._replace(
-        policy=kept(learner.policy, before.policy, resting),
-        policy_optimiser=kept(learner.policy_optimiser, before.policy_optimiser, resting),
-        multiplier=kept(price, before.multiplier, resting | firm),
-    )

@@ -24,7 +24,9 @@ from tacit.experiments.methods_table import pipes
 from tacit.inference.data_set import DataSet
 from tacit.inference.infer import infer_tabular
 from tacit.inference.round_settings import round_settings
-from tacit.inference.sampled_ca_icrl import PRICES, TEMPTING, Ending, SampledRounds
+from tacit.inference.sampled_ca_icrl import SampledRounds
+from tacit.inference.sampled_ending import PRICES, Ending, endings, facts
+from tacit.inference.sampling_plans import PLANS
 from tacit.runs import versions
 from tacit.runs.atomic_write import atomic_write
 from tacit.runs.settings_file import keep_settings
@@ -96,7 +98,8 @@ def run_parity(
     Arguments:
         out: the folder.
         settings: what to run over.
-        together: runs that are learned side by side: many on an accelerator, one on a few cores.
+        together: data sets that are learned from side by side: many on an accelerator, one on a few
+            cores.
         tasks: others than `parity_tasks`.
         progress: is told what is done.
     """
@@ -109,31 +112,36 @@ def run_parity(
         "tasks": [identity(task) for task in tasks],
         **asdict(settings),
         "ppo": asdict(round_settings(tasks[0])),
-        "prices": PRICES,
+        "plans": [list(plan) for plan in PLANS],
+        "splices": PRICES,
     }
     keep_settings(out / "settings.json", described, "parity")
-    runs = [
-        (number, seed, level)
-        for number in settings.numbers
-        for seed in settings.seeds
-        for level in settings.confidences
-    ]
-    total, rows = len(tasks) * len(runs), []
+    pairs = [(number, seed) for number in settings.numbers for seed in settings.seeds]
+    levels, rows = settings.confidences, []
+    total = len(tasks) * len(pairs) * len(levels)
     for place, task in enumerate(tasks):
         folder = out / "runs" / identity(task).replace(" ", "-")
         sets: dict[tuple[int, int], Any] = {}
-        for start in range(0, len(runs), together):
-            part = runs[start : start + together]
-            tell(place * len(runs) + start, total, task.name)
+        for start in range(0, len(pairs), together):
+            tell((place * len(pairs) + start) * len(levels), total, task.name)
+            part = runs_of(pairs[start : start + together], levels)
             missing = [run for run in part if not file_of(folder, run).exists()]
             if missing:
                 sets = sets or drawn(task, settings)
                 for run, record in zip(missing, played(task, missing, sets, settings), strict=True):
                     write_json(file_of(folder, run), record)
-        rows += summed_up(task, settings, [read_json(file_of(folder, run)) for run in runs])
+        records = [read_json(file_of(folder, run)) for run in runs_of(pairs, levels)]
+        rows += summed_up(task, settings, records)
     tell(total, total, "done")
     write_table(out, rows)
     return rows
+
+
+def runs_of(
+    pairs: Sequence[tuple[int, int]], levels: Sequence[float]
+) -> list[tuple[int, int, float]]:
+    """Every data set, by its number and seed, at every confidence."""
+    return [(number, seed, level) for number, seed in pairs for level in levels]
 
 
 def file_of(folder: Path, run: tuple[int, int, float]) -> Path:
@@ -168,41 +176,38 @@ def played(
     forward = round_settings(task)
     if settings.iterations is not None:
         forward = replace(forward, steps=settings.iterations * forward.batch)
-    learning = learned(task, runs, sets, forward)
+    distinct = sorted({(number, seed) for number, seed, _ in runs})
+    rounds = learned(task, distinct, sets, forward)
+    places = [distinct.index((number, seed)) for number, seed, _ in runs]
+    found = endings(rounds, places, [level for *_, level in runs])
     return [
         {
-            "exact": exact[place],
+            "exact": judged,
             "sampled": worth(task, ending.policy),
-            **learning.facts(ending),
+            **facts(rounds, ending),
             "policies": policies_met(ending),
             "versions": versions.installed(),
         }
-        for place, ending in enumerate(map(learning.ending, range(len(runs))))
+        for judged, ending in zip(exact, found, strict=True)
     ]
 
 
 def learned(
     task: TabularTask,
-    runs: list[tuple[int, int, float]],
+    distinct: list[tuple[int, int]],
     sets: dict[tuple[int, int], Any],
     forward: PPO,
 ) -> SampledRounds:
     """By sampling; a data set finds out once what tempts, for all of its confidences."""
-    distinct = sorted({(number, seed) for number, seed, _ in runs})
     counts = [DataSet.of(task, sets[pair]) for pair in distinct]
-    seeds = [seed for _, seed in distinct]
-    tempted = SampledRounds(task, counts, [0.5] * len(distinct), seeds, forward)
-    while tempted.iteration < len(TEMPTING):
-        tempted.advance()
-    places = [distinct.index((number, seed)) for number, seed, _ in runs]
-    learning = tempted.at(places, [level for *_, level in runs])
-    while not learning.finished:
-        learning.advance()
-    return learning
+    rounds = SampledRounds(task, counts, [seed for _, seed in distinct], forward)
+    while not rounds.finished:
+        rounds.advance()
+    return rounds
 
 
 def policies_met(ending: Ending) -> list[dict[str, float]]:
-    """What the policy of each round costs, at which price, and how much of it is in the mixture."""
+    """What each policy costs, at which price, and how much of it is in the mixture."""
     numbers, names = (ending.weights, ending.spent, ending.prices), ("weight", "cost", "price")
     return [dict(zip(names, map(float, each), strict=True)) for each in zip(*numbers, strict=True)]
 

@@ -5,9 +5,6 @@ from tacit.control.ppo import PPO
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 
-TEMPTING_PRICE = 1.0
-"""Who is to be tempted begins with a low price."""
-
 ITERATIONS, PARTS = 300, 4
 
 FIXED = (
@@ -21,8 +18,8 @@ FIXED = (
     "relative_costs",
     "intent",
 )
-FIXED_PRICE = ("kind", "budget", "budget_per", "start")
-"""What rounds rely on: whole episodes, rewards and costs as they are, prices as ordered."""
+FIXED_PRICE = ("kind", "rate", "largest")
+"""What rounds rely on: whole episodes, rewards and costs as they are, prices that stay."""
 
 
 def round_settings(task: TabularTask) -> PPO:
@@ -34,20 +31,21 @@ def round_settings(task: TabularTask) -> PPO:
         rollout=task.horizon,
         minibatch=worlds * task.horizon // PARTS,
         epochs=5,
-        learning_rate=1e-3,
+        learning_rate=3e-3,
         final_learning_rate=0.05,
         target_kl=0.02,
         discount=1.0,
         cost_discount=1.0,
+        # Worlds begin everywhere, so that critics know every state and may be trusted early.
+        reward_trace=0.7,
+        cost_trace=0.7,
         # One wide layer is nearly a table: where policies go is learned to .02, with two to .05.
         hidden=(256,),
         normalise_observations=False,
         normalise_rewards=False,
         normalise_costs=False,
         relative_costs=False,
-        multiplier=Multiplier(
-            kind="share", budget_per="episode", start=TEMPTING_PRICE, rate=0.03, largest=1000.0
-        ),
+        multiplier=Multiplier(kind="share", rate=0.0),
     )
 
 

@@ -20,6 +20,7 @@ from tacit.inference.reach_ca_icrl import ReachCAICRL
 from tacit.inference.result import Result
 from tacit.inference.round_settings import checked_settings
 from tacit.inference.sampled_ca_icrl import SampledRounds
+from tacit.inference.sampled_ending import endings, facts
 from tacit.inference.simulated_inference import Asked, fingerprint
 from tacit.inference.tabular_ca_icrl import TabularCAICRL, constraint_of
 from tacit.runs import versions
@@ -71,7 +72,7 @@ def infer_sampled(
         "ppo": dataclasses.asdict(forward),
     }
     counted = DataSet.of(task, demonstrations)
-    run = SampledRounds(task, [counted], [asked.confidence], [asked.seed], forward)
+    run = SampledRounds(task, [counted], [asked.seed], forward)
     run_to_the_end(
         run, folder, described, label="inference", every=1, progress=progress, notice=notice
     )
@@ -87,13 +88,13 @@ def summed_up(
     """The result of the only run."""
     alpha, beta = (np.asarray(votes[0], float) for votes in run.belief())
     constraint = constraint_of(task, alpha, beta, described["confidence"], TabularCAICRL())
-    ending = run.ending(0)
+    (ending,) = endings(run, [0], [described["confidence"]])
     mean_visits = visits_of(task, demonstrations).mean(axis=0)
     return Result(
         constraint=constraint,
         policy=ending.policy,
         metrics={
-            **run.facts(ending),
+            **facts(run, ending),
             "expert_cost": float(mean_visits @ constraint.cost_map()),
             "allowed_share": float(constraint.allowed_map().mean()),
         },
