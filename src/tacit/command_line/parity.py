@@ -12,7 +12,7 @@ from tacit.experiments.parity import ParitySettings, parity_table, parity_tasks,
 class Parity:
     """Does learning by sampling agree with the exact computation? On the chain and two grids.
 
-    A data set takes eight minutes on two cores; on an accelerator dozens side by side take no longer.
+    A data set takes eight minutes on two cores; on an accelerator thirty take two together.
 
     Args:
         out: folder for the table and the finished runs.
