@@ -185,9 +185,8 @@ def test_a_sweep_counts_what_fits_the_budget(task, walks, quick):
 def test_one_belief_ends_at_any_confidence(task, followed):
     run, *_ = followed
     both = endings(run, [0, 0], [0.3, 0.9])
-    for confidence, ending in zip((0.3, 0.9), both, strict=True):
-        (alone,) = endings(run, [0], [confidence])
-        np.testing.assert_allclose(ending.policy, alone.policy, atol=1e-5)
+    (alone,) = endings(run, [0], [0.9])
+    np.testing.assert_allclose(both[1].policy, alone.policy, atol=1e-5)
     assert np.abs(both[0].policy - both[1].policy).max() > 0.01
 
 
