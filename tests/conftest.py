@@ -3,7 +3,9 @@
 import atexit
 import os
 import shutil
+import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +25,23 @@ if "TACIT_CACHE" not in os.environ:
     kept = tempfile.mkdtemp(prefix="tacit-cache-")
     atexit.register(shutil.rmtree, kept, ignore_errors=True)
     os.environ["TACIT_CACHE"] = kept
+
+
+MOST_MAPS = 30_000
+"""Half of what Linux lets a process map. Every compiled program maps some memory, and where no more
+can be mapped XLA crashes."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def room_for_programs():
+    """After a module, forget what has been compiled if it is too much."""
+    yield
+    maps = Path("/proc/self/maps")
+    if "jax" in sys.modules and maps.exists():
+        with maps.open() as lines:
+            number = sum(1 for _ in lines)
+        if number > MOST_MAPS:
+            sys.modules["jax"].clear_caches()
 
 
 @pytest.fixture(scope="session")
