@@ -4,12 +4,16 @@ import importlib
 import re
 from types import SimpleNamespace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tacit
 from tacit.command_line import main
-from tacit.command_line.tables import console
+from tacit.command_line.tables import console, percent
+from tacit.constraints.inputs import Inputs
+from tacit.constraints.learned_constraint import LearnedConstraint
+from tacit.constraints.reach_model import Extremes, Reach, ReachModel
 from tacit.control.actor import Actor
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain
@@ -18,6 +22,7 @@ from tacit.errors import ArgumentError
 from tacit.evaluation import simulated_calibration
 from tacit.evaluation.evaluate import evaluate, summary
 from tacit.evaluation.execution import execute
+from tacit.evaluation.intervals import rate_interval
 from tacit.evaluation.violation import exact_performance
 
 CHAIN = chain(length=11, limit=-2, horizon=8, reward_scale=3)
@@ -148,6 +153,48 @@ def test_a_task_that_does_not_fit_is_an_error(policy, own, given, message):
 def test_episodes_are_enough_whole_ones(episodes, message):
     with pytest.raises(ArgumentError, match=message):
         evaluate(result_of(upper), episodes=episodes)
+
+
+def pendulum_rule(lowest, confidence):
+    """By reach: no expert's cart was below `lowest`, where policies would go; all else is free."""
+    low = jnp.full((4, 9), -np.inf).at[0].set(lowest)
+    far, who = jnp.full((4, 9), np.inf), jnp.zeros((4, 9), jnp.int32)
+    model = ReachModel(
+        Inputs.blank(4, PENDULUM.action_space),
+        Reach(low, far),
+        Extremes(who, who, who, who),
+        Reach(jnp.full((4, 9), -np.inf), far),
+        "graded",
+    )
+    return LearnedConstraint(model, confidence, PENDULUM.action_space, True, {})
+
+
+def test_breaking_the_learned_rule_is_counted_without_knowing_the_true_one():
+    result = result_of(tilt, PENDULUM)
+    result.constraint = pendulum_rule(0.002, confidence=0.8)
+    played = play(PENDULUM.worlds(50), tilt, seed=51)
+    present = np.arange(15) < played.lengths[:, None]
+    below = (present & (played.observations[:, :-1, 0] < 0.002)).any(axis=1)[:40]
+    assert 0 < below.sum() < 40
+    for limit in (-0.015, -9.0):
+        task = tacit.make("BiasedPendulum", horizon=15, limit=limit)
+        report = evaluate(result, task, episodes=40)
+        assert report.rule_violation == rate_interval(int(below.sum()), 40)
+    # Nothing is promised here, so that nothing can be kept.
+    assert evaluate(result_of(tilt, PENDULUM), episodes=40).rule_violation is None
+
+
+def test_the_command_says_when_a_policy_does_not_keep_its_own_rule(printed):
+    result = result_of(tilt, PENDULUM)
+    result.constraint = pendulum_rule(0.002, confidence=0.8)
+    share = percent(evaluate(result, episodes=40).rule_violation)
+    text = printed(result, "--episodes", "40", "--no-calibration")
+    assert f"violation of the learned rule {share}" in text
+    assert "where at most 20.0 % were asked for: it does not keep the promise" in text
+    result.constraint = pendulum_rule(-9.0, confidence=0.8)
+    text = printed(result, "--episodes", "40", "--no-calibration")
+    assert "violation of the learned rule 0.0 %" in text
+    assert "does not keep" not in text
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import tacit
 from tacit.command_line import main
@@ -11,7 +12,7 @@ from tacit.errors import ArgumentError, StorageError, TaskError
 from tacit.experiments import rule
 from tacit.experiments.methods import run_methods
 from tacit.experiments.methods_cell import Comparison
-from tacit.experiments.rule import run_rule
+from tacit.experiments.rule import Row, run_rule, summed_table
 
 pytestmark = pytest.mark.usefixtures("hasty_imitation")
 
@@ -53,7 +54,7 @@ def test_every_finished_run_is_judged_and_drawn(runs, tmp_path, capsys, monkeypa
     assert [row["calibration"] for row in rows] == [0.25, None]
     assert rows[1]["reason"] == "too few of a kind"
     assert (tmp_path / "postures.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "rule.md").read_text().count("\n") == 4
+    assert "| bc2l | 1 | " in (tmp_path / "rule.md").read_text()
     # What was judged is not judged again, unless it is another run.
     monkeypatch.setattr(rule, "calibration_error", lambda *given, **settings: 0.5)
     again = run_rule(tmp_path, runs)
@@ -61,6 +62,20 @@ def test_every_finished_run_is_judged_and_drawn(runs, tmp_path, capsys, monkeypa
     kept = tmp_path / "rows" / "bc2l-1.json"
     kept.write_text(kept.read_text().replace('"sha256": "', '"sha256": "0'))
     assert [row.calibration for row in run_rule(tmp_path, runs)] == [0.25, 0.5]
+
+
+def test_seeds_are_summed_up_with_intervals_and_tests():
+    rows = [Row("ca-icrl", seed, [0.98 + 0.005 * seed] * 3, 0.1) for seed in (1, 2, 3)]
+    rows += [Row("vicrl", seed, [0.5, 0.7, 0.6 + 0.03 * seed], 0.5) for seed in (1, 2, 3)]
+    rows += [Row("icl", 1, [0.9] * 3, None, "too few of a kind")]
+    _, (first, second, third) = summed_table(rows)
+    areas = np.array([0.985, 0.990, 0.995])
+    half = stats.t.ppf(0.975, 2) * areas.std(ddof=1) / np.sqrt(3)
+    assert first[:4] == ["ca-icrl", "3", f"0.990 [{0.99 - half:.3f}, 1.000]", "–"]
+    p = stats.ttest_ind(areas, 0.6 + 0.01 * np.array([1, 2, 3])).pvalue
+    assert second[3] == f"{p:.0e}"
+    assert second[4:] == ["0.500 [0.500, 0.500]", "–"]
+    assert third == ["icl", "1", "0.900", "–", "–", "–"]
 
 
 def test_what_is_missing_is_named(runs, tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import tyro
 
 import tacit.evaluation.evaluate as evaluation
-from tacit.command_line.infer import performance
+from tacit.command_line.infer import RULE, performance, warning_of
 from tacit.command_line.tables import console, percent, show_facts, show_table
 from tacit.command_line.tasks import find_task, importable
 from tacit.errors import ArgumentError, TaskError
@@ -101,6 +101,8 @@ def show_phases(
         ["", f"training{training}", f"execution (seeds {seed} to {last})"],
         rows,
     )
+    if promised is not None:
+        notes += warning_of(report, promised)
     if task.broken_starts:
         notes.append(
             f"{percent(task.broken_starts)} of the starts break the rule before anything is done; "
@@ -123,6 +125,8 @@ def phases(report: Evaluation, promised: float | None) -> list[list[str]]:
     if promised is not None and not np.isnan(float(report.violation)):
         kept = "kept" if report.violation <= promised else "BROKEN"
         rows.insert(1, [f"promise: at most {percent(promised)}", "", kept])
+    if report.rule_violation is not None:
+        rows.insert(len(rows) - 2, [RULE, "", percent(report.rule_violation)])
     return rows
 
 

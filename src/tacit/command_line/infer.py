@@ -19,6 +19,7 @@ from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_compiled import simulated
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
+from tacit.evaluation.evaluate import Evaluation
 from tacit.inference.method import Method
 from tacit.inference.methods import check_method, forward_preset, kind_of
 from tacit.inference.result import Result
@@ -28,6 +29,7 @@ from tacit.inference.sampling_plans import PLANS
 from tacit.inference.simulated_result import SimulatedResult
 
 SHOWN_RULES = 3
+RULE = "violation of the learned rule"
 # What `expert_cost` is: of most methods, and of CA-ICRL by reach.
 OWN = {False: "that of the experts", True: "share of fresh experts who go further"}
 
@@ -180,6 +182,10 @@ def sampled_performance(result: SimulatedResult) -> dict[str, str]:
     facts = {}
     if result.settings["method"] == "ca-icrl":
         facts["confidence"] = f"{result.constraint.confidence:g}"
+    if report.rule_violation is not None:
+        facts[RULE] = percent(report.rule_violation)
+        for warning in warning_of(report, 1 - result.constraint.confidence):
+            console.print(f"note: {warning}", markup=False)
     facts |= {
         "violation of the true rule": percent(report.violation),
         "reward per episode": str(report.reward),
@@ -202,6 +208,17 @@ def sampled_performance(result: SimulatedResult) -> dict[str, str]:
         for place, rule in enumerate(result.constraint.rules()[:SHOWN_RULES]):
             facts[f"rule {place + 1}"] = str(rule)
     return facts | effort(result)
+
+
+def warning_of(report: Evaluation, promised: float) -> list[str]:
+    """What to say where the policy does not even keep the rule that it learned."""
+    if report.rule_violation is None or report.rule_violation <= promised:
+        return []
+    return [
+        f"the policy breaks the rule that it learned in {percent(float(report.rule_violation))} of "
+        f"its episodes, where at most {percent(promised)} were asked for: it does not keep the "
+        "promise. More steps may help; perhaps the task cannot be controlled any better"
+    ]
 
 
 def performance(result: Result, episodes: int | None = None, seed: int = 51) -> dict[str, str]:

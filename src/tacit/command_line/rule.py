@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.command_line.tables import console, follow, progress_bar, show_table
-from tacit.experiments.rule import rule_table, run_rule
+from tacit.experiments.rule import rule_table, run_rule, summed_table
 
 
 @dataclass(frozen=True)
@@ -39,4 +39,5 @@ class Rule:
                 progress=follow(bar, job),
             )
         show_table("A rule or an imitation?", *rule_table(rows))
+        show_table("Over seeds", *summed_table(rows))
         console.print(f"written: {self.out / 'rule.md'}, {self.out / 'postures.png'}", markup=False)

@@ -6,13 +6,15 @@ import numpy as np
 from jaxtyping import Float
 
 from tacit.argument_checks import check_count
+from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.control.tabular_expert import roll_out
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.evaluation.execution import SimulatedOutcome, execute, simulated_task
+from tacit.evaluation.execution import SimulatedOutcome, executed, simulated_task, summed
 from tacit.evaluation.intervals import Estimate, mean_interval, rate_interval
 from tacit.evaluation.violation import exact_performance
+from tacit.inference.chosen_policy import breaks
 from tacit.inference.result import Result
 
 EXECUTED_EPISODES = 100
@@ -31,6 +33,10 @@ class Evaluation:
         training: the same for the last episodes of training, with exploration, on simulated tasks.
             Its intervals take the episodes as independent, which they are only nearly: the policy
             went on learning between them.
+        rule_violation: share of the same episodes that break the *learned* rule, which can be told
+            where nobody knows the true one: more than one minus the confidence, and the policy does
+            not keep the promise. None where there is no confidence or no simulator, or where
+            whole trajectories are judged.
     """
 
     violation: Estimate
@@ -38,6 +44,7 @@ class Evaluation:
     feasible_reward: Estimate
     episodes: int | None = None
     training: "Evaluation | None" = None
+    rule_violation: Estimate | None = None
 
 
 def evaluate(
@@ -70,12 +77,25 @@ def evaluate(
         return evaluate_tabular(result, result.task if task is None else task, episodes, seed)
     chosen = simulated_task(result, task)
     number = EXECUTED_EPISODES if episodes is None else check_episodes(episodes)
-    rows = execute(chosen, result.policy, episodes=number, seed=seed, threads=threads)
-    training = result.training
+    rule = learned_rule(result)
+    rows, broken = [], []
+    for part in executed(chosen, result.policy, episodes=number, seed=seed, threads=threads):
+        rows.append(summed(part))
+        broken.append(breaks(part, rule) if rule else [])
+    training, against = result.training, np.concatenate(broken)
     return replace(
-        summary(rows),
+        summary(np.concatenate(rows)),
         training=summary(training) if training is not None and len(training) else None,
+        rule_violation=rate_interval(int(against.sum()), number) if rule else None,
     )
+
+
+def learned_rule(result: SimulatedOutcome) -> LearnedConstraint | None:
+    """The constraint, if it is one whose confidence is a promise about every step."""
+    rule = result.constraint
+    if isinstance(rule, LearnedConstraint) and rule.promises and not rule.over_time:
+        return rule
+    return None
 
 
 def evaluate_tabular(

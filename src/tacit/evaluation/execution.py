@@ -1,5 +1,7 @@
 """The execution phase on simulated tasks: fresh episodes, no learning, no exploration."""
 
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, Protocol
 
 import gymnasium
@@ -44,21 +46,25 @@ class SimulatedOutcome(Protocol):
 def execute(
     task: SimulatedTask, policy: Any, *, episodes: int, seed: int, threads: int | None = None
 ) -> Float[np.ndarray, "m 4"]:
-    """Reward, feasible reward (0 if violated), violated and length of each episode.
+    """Reward, feasible reward (0 if violated), violated and length of each episode."""
+    played = executed(task, policy, episodes=episodes, seed=seed, threads=threads)
+    return np.concatenate([summed(part) for part in played])
+
+
+def executed(
+    task: SimulatedTask, policy: Any, *, episodes: int, seed: int, threads: int | None = None
+) -> Iterator[Episodes]:
+    """So many episodes, some at a time.
 
     Episode i draws all its randomness from `seed + i`, whatever the number of threads. Episodes
     are played in up to 50 worlds at a time, the first of each world.
     """
     act = as_function(policy)
     number = min(episodes, WORLDS)
-    worlds = task.worlds(number, threads=threads)
-    try:
-        rows = [
-            summed(play(worlds, act, seed=seed + start)) for start in range(0, episodes, number)
-        ]
-    finally:
-        worlds.close()
-    return np.concatenate(rows)[:episodes]
+    with closing(task.worlds(number, threads=threads)) as worlds:
+        for start in range(0, episodes, number):
+            wanted = np.arange(min(number, episodes - start))
+            yield play(worlds, act, seed=seed + start).chosen(wanted)
 
 
 def summed(episodes: Episodes) -> Float[np.ndarray, "m 4"]:

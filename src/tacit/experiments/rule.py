@@ -28,7 +28,16 @@ from tacit.experiments.methods_cell import (
     cell_folder,
     learn_nothing,
 )
-from tacit.experiments.methods_table import pipes
+from tacit.experiments.methods_table import (
+    MISSING,
+    REFERENCE,
+    SEEDS_FOR_TESTS,
+    pipes,
+    probability,
+    student_interval,
+    t_test,
+    within,
+)
 from tacit.experiments.methods_workers import Progress
 from tacit.inference.methods import METHODS
 from tacit.inference.simulated_result import load_simulated
@@ -38,6 +47,7 @@ from tacit.runs.atomic_write import atomic_write
 from tacit.runs.settings_file import read_settings
 
 COLUMNS = ["method", "seed", "recovery", "of three sets of episodes", "calibration error"]
+SUMMED = ["method", "seeds", "recovery", "p recovery", "calibration error", "p calibration error"]
 EPISODE_SEEDS = (1001, 2001, 3001)
 VALUES = 201
 
@@ -187,12 +197,49 @@ def rule_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     ]
 
 
+def summed_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows: one row per method, with 95 % t-intervals and t-tests over seeds."""
+    by_method: dict[str, list[Row]] = {}
+    for row in rows:
+        by_method.setdefault(row.method, []).append(row)
+    lines = []
+    for method, own in by_method.items():
+        line = [method, str(len(own))]
+        for of in (recoveries, calibrations):
+            values, reference = of(own), of(by_method.get(REFERENCE, []))
+            p = None if method == REFERENCE else t_test(values, reference)
+            line += [spread(values), probability(p)]
+        lines.append(line)
+    return SUMMED, lines
+
+
+def recoveries(rows: Sequence[Row]) -> np.ndarray:
+    """The recovery of each run."""
+    return np.array([np.mean(row.recovery) for row in rows])
+
+
+def calibrations(rows: Sequence[Row]) -> np.ndarray:
+    """The calibration error of each run that has one."""
+    return np.array([row.calibration for row in rows if row.calibration is not None])
+
+
+def spread(values: np.ndarray) -> str:
+    """The mean, with an interval where there are seeds enough for one."""
+    if not len(values):
+        return MISSING
+    if len(values) < SEEDS_FOR_TESTS:
+        return f"{values.mean():.3f}"
+    estimate = within(student_interval(values), 0.0, 1.0)
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+
+
 def write_all(out: Path, runs: Path, rows: Sequence[Row]) -> None:
     """The numbers for programs, and a table for people."""
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "rule.json", {"runs": str(runs), "rows": [asdict(row) for row in rows]})
     with atomic_write(out / "rule.md") as part:
-        part.write_text(f"{pipes(*rule_table(rows))}\n", encoding="utf-8")
+        tables = pipes(*summed_table(rows)), pipes(*rule_table(rows))
+        part.write_text("\n\n## Each seed\n\n".join(tables) + "\n", encoding="utf-8")
 
 
 def draw(out: Path, constraints: dict[str, Any], steps: SeenSteps, quantity: int) -> None:

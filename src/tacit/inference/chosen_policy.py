@@ -3,7 +3,7 @@
 from contextlib import closing
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 
 from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.control.actor import Actor
@@ -28,23 +28,22 @@ def chosen_policy(trainer: Trainer, constraint: LearnedConstraint, threads: int 
         return last
     seed = trainer.world_seed()
     with closing(trainer.task.worlds(EPISODES, threads=threads)) as worlds:
-        played = [
-            judged(play(worlds, as_function(actor), seed=seed), constraint)
-            for actor in (imitation, last)
-        ]
-    nothing = min(0.0, *(earned.min() for earned, _ in played))
-    imitated, learned = (np.where(broken, nothing, earned) for earned, broken in played)
+        played = [play(worlds, as_function(actor), seed=seed) for actor in (imitation, last)]
+    returns = [episodes.rewards.sum(axis=1) for episodes in played]
+    nothing = min(0.0, *(earned.min() for earned in returns))
+    imitated, learned = (
+        np.where(breaks(episodes, constraint), nothing, earned)
+        for episodes, earned in zip(played, returns, strict=True)
+    )
     gain = imitated - learned
     return imitation if gain.mean() > ERRORS * gain.std() / np.sqrt(len(gain)) else last
 
 
-def judged(
-    episodes: Episodes, constraint: LearnedConstraint
-) -> tuple[Float[np.ndarray, " m"], Bool[np.ndarray, " m"]]:
-    """What every episode earned, and whether it breaks the learned rule."""
+def breaks(episodes: Episodes, constraint: LearnedConstraint) -> Bool[np.ndarray, " m"]:
+    """Whether each episode breaks the learned rule: one of its steps is not allowed."""
     present = np.arange(episodes.actions.shape[1]) < episodes.lengths[:, None]
     costs = np.zeros(present.shape)
     costs[present] = constraint.cost(
         episodes.observations[:, :-1][present], episodes.actions[present]
     )
-    return episodes.rewards.sum(axis=1), costs.max(axis=1) > INFEASIBLE
+    return costs.max(axis=1) > INFEASIBLE
