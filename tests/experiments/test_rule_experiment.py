@@ -1,5 +1,6 @@
 """A rule or an imitation: judged from the finished runs of a comparison."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -64,6 +65,18 @@ def test_every_finished_run_is_judged_and_drawn(runs, tmp_path, capsys, monkeypa
     assert [row.calibration for row in run_rule(tmp_path, runs)] == [0.25, 0.5]
 
 
+def test_calibration_can_be_left_out_and_measured_later(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(rule, "calibration_error", lambda *given, **settings: 0.5)
+    wanted = {"methods": ("bc2l",)}
+    (row,) = run_rule(tmp_path, runs, calibration=False, **wanted)
+    assert (row.method, row.calibration) == ("bc2l", None)
+    monkeypatch.setattr(rule, "recovered", None)  # not asked again
+    (later,) = run_rule(tmp_path, runs, **wanted)
+    assert later == dataclasses.replace(row, calibration=0.5, reason="")
+    # What is known is kept, also where it is not asked for.
+    assert run_rule(tmp_path, runs, calibration=False, **wanted) == [later]
+
+
 def test_seeds_are_summed_up_with_intervals_and_tests():
     rows = [Row("ca-icrl", seed, [0.98 + 0.005 * seed] * 3, 0.1) for seed in (1, 2, 3)]
     rows += [Row("vicrl", seed, [0.5, 0.7, 0.6 + 0.03 * seed], 0.5) for seed in (1, 2, 3)]
@@ -84,5 +97,7 @@ def test_what_is_missing_is_named(runs, tmp_path):
     alone = tmp_path / "alone"
     (alone / "cells").mkdir(parents=True)
     (alone / "settings.json").write_bytes((runs / "settings.json").read_bytes())
-    with pytest.raises(ArgumentError, match="no method has finished"):
+    with pytest.raises(ArgumentError, match=r"none of ca-icrl, .* has finished"):
         run_rule(tmp_path / "out", alone)
+    with pytest.raises(ArgumentError, match=r"'vicr'.*vicrl"):
+        run_rule(tmp_path / "out", runs, methods=("vicr",))

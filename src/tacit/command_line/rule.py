@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tacit.command_line.tables import console, follow, progress_bar, show_table
 from tacit.experiments.rule import rule_table, run_rule, summed_table
+from tacit.inference.methods import METHODS
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,17 @@ class Rule:
         out: folder for the table and the figure.
         runs: folder of the comparison, with `none` among its methods.
         quantity: place in the observation of the number that the postures are moved along.
+        methods: whose runs are judged; by default all that are there.
+        calibration: also measure the calibration error; half a minute or more for each run on a
+            robot.
         threads: for the simulator.
     """
 
     out: Path
     runs: Path
     quantity: int = 0
+    methods: tuple[str, ...] = METHODS
+    calibration: bool = True
     threads: int | None = None
 
     def run(self) -> None:
@@ -35,6 +41,8 @@ class Rule:
                 self.out,
                 self.runs,
                 quantity=self.quantity,
+                methods=self.methods,
+                calibration=self.calibration,
                 threads=self.threads,
                 progress=follow(bar, job),
             )

@@ -7,7 +7,7 @@ episodes are of PPO without any constraint and of the first method's policy.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ from tacit.experiments.methods_table import (
     within,
 )
 from tacit.experiments.methods_workers import Progress
-from tacit.inference.methods import METHODS
+from tacit.inference.methods import METHODS, check_method
 from tacit.inference.simulated_result import load_simulated
 from tacit.reports.png_file import write_png
 from tacit.reports.posture_panels import posture_panels
@@ -50,6 +50,7 @@ COLUMNS = ["method", "seed", "recovery", "of three sets of episodes", "calibrati
 SUMMED = ["method", "seeds", "recovery", "p recovery", "calibration error", "p calibration error"]
 EPISODE_SEEDS = (1001, 2001, 3001)
 VALUES = 201
+NOT_ASKED = "not asked for"
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ def run_rule(
     runs: Path | str,
     *,
     quantity: int = 0,
+    methods: Sequence[str] = METHODS,
+    calibration: bool = True,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> list[Row]:
@@ -88,13 +91,16 @@ def run_rule(
         runs: the folder of a comparison (`tacit experiment run methods`), with PPO without any
             constraint (`none`), which breaks the rule.
         quantity: place in the observation of the number that the postures are moved along.
+        methods: whose runs are judged.
+        calibration: whether to measure the calibration error too: half a minute or more for each
+            run on a robot.
         threads: for the simulator.
         progress: is told how many runs are judged, of how many, and which is next.
     """
     out, runs = Path(out), Path(runs)
     comparison = comparison_of(runs)
     task = comparison.make_task()
-    found = finished(runs)
+    found = finished(runs, methods)
     tell = progress or (lambda *_: None)
     loaded = {cell: load_simulated(cell_folder(runs, *cell)) for cell in found}
     free = policy_of(runs, comparison, task)
@@ -107,8 +113,11 @@ def run_rule(
         row = kept_row(out, runs, method, seed)
         if row is None:
             areas = [recovered(result.constraint, steps) for steps in sets]
-            row = Row(method, seed, areas, *calibration_of(result, task, free, threads))
-            keep_row(out, runs, row)
+            row = Row(method, seed, areas, None, NOT_ASKED)
+        if calibration and row.reason == NOT_ASKED:
+            error, reason = calibration_of(result, task, free, threads)
+            row = replace(row, calibration=error, reason=reason)
+        keep_row(out, runs, row)
         rows.append(row)
     write_all(out, runs, rows)
     first = {method: loaded[method, seed].constraint for method, seed in reversed(found)}
@@ -123,15 +132,17 @@ def comparison_of(runs: Path) -> Comparison:
     return Comparison(**read_settings(runs / SETTINGS)["settings"])
 
 
-def finished(runs: Path) -> list[tuple[str, int]]:
-    """Method and seed of all runs that are finished and learned a constraint."""
+def finished(runs: Path, methods: Sequence[str]) -> list[tuple[str, int]]:
+    """Method and seed of all runs of these methods that are finished."""
+    for method in methods:
+        check_method(method)
     cells = [
         (method, int(file.stem.rpartition("-")[2]))
-        for method in METHODS
+        for method in methods
         for file in (runs / "cells").glob(f"{method}-*.json")
     ]
     if not cells:
-        raise ArgumentError(f"no method has finished in {runs}")
+        raise ArgumentError(f"none of {', '.join(methods)} has finished in {runs}")
     return sorted(cells, key=lambda cell: (METHODS.index(cell[0]), cell[1]))
 
 
