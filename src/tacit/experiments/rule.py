@@ -114,10 +114,11 @@ def run_rule(
         if row is None:
             areas = [recovered(result.constraint, steps) for steps in sets]
             row = Row(method, seed, areas, None, NOT_ASKED)
+            keep_row(out, runs, row)
         if calibration and row.reason == NOT_ASKED:
             error, reason = calibration_of(result, task, free, threads)
             row = replace(row, calibration=error, reason=reason)
-        keep_row(out, runs, row)
+            keep_row(out, runs, row)
         rows.append(row)
     write_all(out, runs, rows)
     first = {method: loaded[method, seed].constraint for method, seed in reversed(found)}
