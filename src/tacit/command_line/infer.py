@@ -216,8 +216,8 @@ def warning_of(report: Evaluation, promised: float) -> list[str]:
         return []
     return [
         f"the policy breaks the rule that it learned in {percent(float(report.rule_violation))} of "
-        f"its episodes, where at most {percent(promised)} were asked for: it does not keep the "
-        "promise. More steps may help; perhaps the task cannot be controlled any better"
+        f"its episodes, where at most {percent(promised)} were asked for: nothing shows that the "
+        "promise is kept. More steps may help; perhaps nobody can control the task any better"
     ]
 
 

@@ -34,9 +34,9 @@ class Evaluation:
             Its intervals take the episodes as independent, which they are only nearly: the policy
             went on learning between them.
         rule_violation: share of the same episodes that break the *learned* rule, which can be told
-            where nobody knows the true one: more than one minus the confidence, and the policy does
-            not keep the promise. None where there is no confidence or no simulator, or where
-            whole trajectories are judged.
+            where nobody knows the true one: above one minus the confidence, nothing shows that the
+            promise is kept. None where nothing is promised or all is exact, or where whole
+            trajectories are judged.
     """
 
     violation: Estimate
