@@ -217,7 +217,7 @@ def warning_of(report: Evaluation, promised: float) -> list[str]:
     return [
         f"the policy breaks the rule that it learned in {percent(float(report.rule_violation))} of "
         f"its episodes, where at most {percent(promised)} were asked for: nothing shows that the "
-        "promise is kept. More steps may help; perhaps nobody can control the task any better"
+        "promise is kept. It may take more steps or better experts, or be out of reach"
     ]
 
 
