@@ -181,8 +181,8 @@ def test_the_worst_cost_of_episodes_is_followed_over_rollouts():
     ended = draws.random((2, STEPS, WORLDS)) < 0.3
     worst, rises = jnp.zeros((WORLDS, 2)), []
     for part, end in zip(costs, ended, strict=True):
-        worst, rise = worst_costs(worst, jnp.asarray(part), jnp.asarray(end))
-        rises.append(np.asarray(rise).mean(axis=0))
+        worst, before, after = worst_costs(worst, jnp.asarray(part), jnp.asarray(end))
+        rises.append(np.asarray(after - before).mean(axis=(0, 1)))
     whole, over = costs.reshape(-1, WORLDS, 2), ended.reshape(-1, WORLDS)
     total, going = np.zeros(2), np.zeros((WORLDS, 2))
     for world in range(WORLDS):
@@ -195,6 +195,64 @@ def test_the_worst_cost_of_episodes_is_followed_over_rollouts():
             begin = end + 1
     np.testing.assert_allclose(np.mean(rises, axis=0) * len(whole) * WORLDS, total, rtol=1e-5)
     np.testing.assert_allclose(worst, going, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def rarely(rollout):
+    """One episode in every world that goes on; some of them break a rule, once or more often."""
+    never = np.zeros((STEPS, WORLDS), bool)
+    costs = np.zeros_like(rollout.costs)
+    costs[[2, 3, 5], 0, 0], costs[4, 1] = 1, 1
+    arrived = np.concatenate([rollout.observations[1:], rollout.arrived[-1:]])
+    return rollout._replace(costs=costs, arrived=arrived, terminated=never, truncated=never)
+
+
+def charged_once(learner, rollout, **settings):
+    """A batch of undiscounted charges as they are; [STEPS, WORLDS, COSTS] gains and returns."""
+    once = dataclasses.replace(
+        SETTINGS, charge_once=True, cost_discount=1.0, cost_trace=1.0, normalise_costs=False
+    )
+    after, batch = prepare(learner, rollout, dataclasses.replace(once, **settings))
+    gains, returns = (
+        np.asarray(part).reshape(STEPS, WORLDS, 1 + COSTS)[..., 1:]
+        for part in (batch.advantages, batch.returns)
+    )
+    values = learner.critics(batch.observations).reshape(STEPS, WORLDS, 1 + COSTS)[..., 1:]
+    return after, gains, returns, np.asarray(values)
+
+
+def test_what_is_charged_once_is_the_chance_that_the_rule_is_yet_to_be_broken(learner, rarely):
+    over = np.zeros((STEPS, WORLDS), bool)
+    over[-1] = True
+    _, gains, returns, values = charged_once(learner, rarely._replace(terminated=over))
+    broken = np.maximum.accumulate(rarely.costs, axis=0)
+    before = np.concatenate([np.zeros((1, WORLDS, COSTS)), broken[:-1]])
+    # Before the rule is broken the critic learns whether it will be; afterwards nothing counts.
+    wanted = np.where(before == 1, values, broken[-1])
+    np.testing.assert_allclose(returns, wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(gains, wanted - values, rtol=1e-3, atol=1e-5)
+
+
+def test_what_was_charged_in_an_earlier_rollout_is_not_charged_again(learner, rarely):
+    first, *_ = charged_once(learner, rarely)
+    np.testing.assert_array_equal(first.worst, rarely.costs.max(axis=0))
+    _, gains, returns, values = charged_once(first, rarely)
+    broken = np.asarray(first.worst) == 1
+    np.testing.assert_allclose(gains[:, broken], 0, atol=1e-6)
+    np.testing.assert_allclose(returns[:, broken], values[:, broken], rtol=1e-5)
+    assert np.abs(gains[:, ~broken]).max() > 1e-3
+
+
+def test_charges_that_never_come_say_nothing(learner, rollout):
+    free = rollout._replace(costs=np.zeros_like(rollout.costs))
+    _, gains, *_ = charged_once(learner, free)
+    np.testing.assert_array_equal(gains, 0)
+
+
+def test_the_price_sees_every_cost_where_episodes_are_charged_once(learner, rollout):
+    after, *_ = charged_once(learner, rollout)
+    plain, _ = prepare(learner, rollout, SETTINGS)
+    np.testing.assert_array_equal(after.multiplier.price, plain.multiplier.price)
 
 
 def test_worlds_without_exploration_do_not_move_the_policy(learner, rollout):

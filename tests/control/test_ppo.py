@@ -284,6 +284,7 @@ def test_iterations_cover_all_steps():
         ({"clip": -0.2}, "clip must be above 0"),
         ({"smallest_std": 0.0}, "smallest_std must be above 0"),
         ({"largest_gradient": 0.0}, "largest_gradient must be above 0"),
+        ({"charge_once": True, "relative_costs": True}, "charge_once and relative_costs exclude"),
     ],
 )
 def test_settings_that_cannot_work_are_errors_that_name_them(wrong, words):

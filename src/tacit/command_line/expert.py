@@ -13,7 +13,7 @@ from tacit.command_line.tasks import find_task, importable
 from tacit.command_line.training import watched, with_settings
 from tacit.control.expert import Expert, check_request, collect, train_expert
 from tacit.control.play import as_function
-from tacit.control.presets import preset
+from tacit.control.presets import expert_preset
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
@@ -83,7 +83,7 @@ def simulated(
     task: SimulatedTask, folder: Path, seed: int, threads: int | None, train: tuple[str, ...]
 ) -> Expert:
     """Train on a simulated task, with a progress bar."""
-    ppo = with_settings(preset(task), train)
+    ppo = with_settings(expert_preset(task), train)
     with watched(f"training on {task.name}", ppo) as watch:
         return train_expert(
             task,

@@ -13,7 +13,7 @@ from tacit.argument_checks import check_count, check_seed
 from tacit.control import simulated_expert, tabular_expert
 from tacit.control.play import as_function
 from tacit.control.ppo import PPO
-from tacit.control.presets import preset
+from tacit.control.presets import expert_preset
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
@@ -92,7 +92,7 @@ def train_expert(
     check_rule(task)
     trainer = simulated_expert.train(
         task,
-        settings or preset(task),
+        settings or expert_preset(task),
         seed=seed,
         folder=folder,
         threads=threads,

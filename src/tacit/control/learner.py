@@ -110,7 +110,8 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
     probabilities are of the same policy; they move after the update, in `finish`.
     """
     ended = rollout.terminated | rollout.truncated
-    charged = rollout.costs
+    worst, before, after = worst_costs(learner.worst, rollout.costs, ended)
+    charged = after - before if settings.charge_once else rollout.costs
     if settings.relative_costs:
         charged = charged - charged.mean(axis=(0, 1))
     signals = jnp.concatenate([rollout.rewards[..., None], charged], axis=-1)
@@ -122,15 +123,19 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
     use = jnp.array([settings.normalise_rewards] + [settings.normalise_costs] * costs)
     signals = jnp.where(use, normalisation.rescale(one_scale(scales), signals), signals)
 
-    learner = learner._replace(sums=sums, scales=scales)
-    learner = with_price(learner, rollout, ended, settings)
+    learner = learner._replace(sums=sums, scales=scales, worst=worst)
+    learner = with_price(learner, rollout, after - before, ended, settings)
     observations = look(learner.observed, rollout.observations, settings)
     values = learner.critics(observations)
     arrived = learner.critics(look(learner.observed, rollout.arrived, settings))
+    ahead, awaited = values, arrived
+    if settings.charge_once:
+        # A critic tells what is charged if nothing has been yet; only the rest can be.
+        ahead, awaited = still_to_charge(values, before), still_to_charge(arrived, after)
     gains = advantages(
-        signals, values, arrived, rollout.terminated, rollout.truncated, discounts, traces
+        signals, ahead, awaited, rollout.terminated, rollout.truncated, discounts, traces
     )
-    if settings.relative_costs:
+    if settings.scales_costs:
         # Where all steps cost the same, what is left is the critics' error, and would be scaled up.
         silent = rollout.costs.std(axis=(0, 1)) < SILENT
         gains = gains.at[..., 1:].set(jnp.where(silent, 0.0, gains[..., 1:]))
@@ -159,8 +164,19 @@ def one_scale(scales: Moments) -> Moments:
     return scales._replace(variance=scales.variance.at[1:].set(scales.variance[1:].max()))
 
 
+def still_to_charge(
+    values: Float[Array, "T n signals"], worst: Float[Array, "T n k"]
+) -> Float[Array, "T n signals"]:
+    """Values with those of the costs, which lie in [0, 1], cut to what an episode has left."""
+    return values.at[..., 1:].multiply(1 - jnp.clip(worst, 0, 1))
+
+
 def with_price(
-    learner: Learner, rollout: Rollout, ended: Bool[Array, "T n"], settings: PPO
+    learner: Learner,
+    rollout: Rollout,
+    rises: Float[Array, "T n k"],
+    ended: Bool[Array, "T n"],
+    settings: PPO,
 ) -> Learner:
     """The learner with the multiplier moved by the rollout's true (unnormalised) costs."""
     worst_of_episodes = settings.multiplier.budget_per == "worst"
@@ -173,25 +189,24 @@ def with_price(
     keep = jnp.where(learner.updates > 0, 0.9, 0.0)
     length = keep * learner.episode_length + (1 - keep) * length
     costs = rollout.costs.mean(axis=(0, 1))
-    worst, share = learner.worst, learner.share
+    share = learner.share
     if settings.multiplier.budget_per == "episode":
         costs = costs * length
     elif worst_of_episodes:
-        worst, rises = worst_costs(worst, rollout.costs, ended)
-        rise = rises[:judged].mean(axis=0)
+        rise = rises[:, :judged].mean(axis=(0, 1))
         # About as many episodes as it takes to see one that breaks the rule.
         old = jnp.exp(-ends.size / length / REMEMBERED_EPISODES)
         costs = share = old * share + (1 - old) * rise * length
     price = multiplier.ascend(settings.multiplier, learner.multiplier, costs)
-    return learner._replace(multiplier=price, episode_length=length, worst=worst, share=share)
+    return learner._replace(multiplier=price, episode_length=length, share=share)
 
 
 def worst_costs(
     worst: Float[Array, "n k"], costs: Float[Array, "T n k"], ended: Bool[Array, "T n"]
-) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
-    """The worst cost so far in each episode that goes on, and by how much it rises per step.
+) -> tuple[Float[Array, "n k"], Float[Array, "T n k"], Float[Array, "T n k"]]:
+    """The worst cost so far in each episode that goes on, and before and after every step.
 
-    Times the mean length of an episode, the rise is the mean of the episodes' worst cost, also
+    Times the mean length of an episode, the mean rise is the mean of the episodes' worst cost, also
     where episodes are longer than a rollout.
     """
     # A plain scan inside compiled training over seeds made XLA hang on two cores.
@@ -205,7 +220,7 @@ def worst_costs(
     flags = jnp.broadcast_to(begins, costs.shape)
     _, after = jax.lax.associative_scan(join, (flags, known))
     before = jnp.where(begins, 0.0, jnp.concatenate([worst[None], after[:-1]]))
-    return jnp.where(ended[-1][:, None], 0.0, after[-1]), (after - before).mean(axis=0)
+    return jnp.where(ended[-1][:, None], 0.0, after[-1]), before, after
 
 
 def look(observed: Moments, observations: Float[Array, "*n o"], settings: PPO) -> Array:

@@ -52,6 +52,10 @@ class PPO:
             experts: to end an episode early would save cost, and what differences there are
             between steps would vanish beside the reward's. Budgets see the costs as they are.
             None for yes where the cost is learned by inference, and no where it is given.
+        charge_once: whether each step is charged by how much it is worse than all before in its
+            episode (costs lie in [0, 1]), so that the critic tells the chance that the rule is yet
+            to be broken. Wanted, with a `cost_discount` near one, where chance breaks it; cost
+            advantages, small then, are scaled as for `relative_costs`.
         intent: share of the worlds in which the policy acts without exploration, so that what it
             means to do can be told from what it tries out. They teach the critics only: taken for
             draws, actions without noise would seem to say that noise is bad.
@@ -79,6 +83,7 @@ class PPO:
     normalise_rewards: bool = True
     normalise_costs: bool = True
     relative_costs: bool | None = None
+    charge_once: bool = False
     intent: float = 0.0
     multiplier: Multiplier = field(default_factory=Multiplier)
 
@@ -95,6 +100,8 @@ class PPO:
         for name in shares:
             if not 0 <= getattr(self, name) <= 1:
                 raise ArgumentError(f"{name} must lie in [0, 1], not {getattr(self, name)!r}")
+        if self.charge_once and self.relative_costs:
+            raise ArgumentError("charge_once and relative_costs exclude each other")
         if not 0 <= self.intent < 1:
             raise ArgumentError(f"intent must lie in [0, 1), not {self.intent!r}")
         for name in ("learning_rate", "clip", "smallest_std", "largest_gradient", "target_kl"):
@@ -113,6 +120,11 @@ class PPO:
         object.__setattr__(self, "hidden", tuple(self.hidden))
         for units in self.hidden:
             check_count("hidden", units)
+
+    @property
+    def scales_costs(self) -> bool:
+        """Whether cost advantages have a deviation of one, as those of the reward have."""
+        return bool(self.relative_costs or self.charge_once)
 
     @property
     def batch(self) -> int:
@@ -183,7 +195,7 @@ def policy_loss(
         L = -mean min(ratio A, clip(ratio, 1 - c, 1 + c) A) - weight * entropy
 
     A_reward is standardised, A_cost centred, so that a cost that never occurs moves nothing (and
-    standardised too where `relative_costs`). The division keeps the step size as nu grows.
+    standardised too where `scales_costs`). The division keeps the step size as nu grows.
     (Reference code: the cost term is not clipped.)
 
     Returns:
@@ -192,7 +204,7 @@ def policy_loss(
     centred = batch.advantages - batch.advantages.mean(axis=0)
     reward = centred[:, 0] / (centred[:, 0].std() + 1e-8)
     costs = centred[:, 1:]
-    if settings.relative_costs:
+    if settings.scales_costs:
         costs = costs / (costs.std(axis=0) + 1e-8)
     advantage = (reward - costs @ price) / (1.0 + price.sum())
     change = policy.log_probability(batch.observations, batch.actions) - batch.log_probabilities

@@ -76,7 +76,7 @@ class Inference:
                 "spend, and the policy may spend"
             )
         if forward.relative_costs is None:
-            forward = dataclasses.replace(forward, relative_costs=True)
+            forward = dataclasses.replace(forward, relative_costs=not forward.charge_once)
         self.trainer = Trainer(
             task,
             forward,
