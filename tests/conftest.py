@@ -62,8 +62,7 @@ def hasty_imitation():
     from tacit.control import imitation
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(imitation, "FEWEST", 100)
-        patch.setattr(imitation, "MOST", 100)
+        patch.setattr(imitation, "GRADIENT_STEPS", 100)
         patch.setattr(imitation, "MINIBATCH", 64)
         yield
 

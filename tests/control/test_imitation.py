@@ -36,7 +36,7 @@ def steered(seen, random):
 
 
 def test_what_the_experts_do_is_found_again_on_their_own_scale():
-    found = imitate(fresh(BOX), drawn(steered), 50_000, BOX, SETTINGS)
+    found = imitate(fresh(BOX), drawn(steered), BOX, SETTINGS)
     np.testing.assert_allclose(found.observed.mean, [5, 0, -2], atol=0.1)
     np.testing.assert_allclose(np.sqrt(found.observed.variance), [3, 1, 0.1], rtol=0.05)
     seen, done = drawn(steered, seed=1)(500)
@@ -45,7 +45,7 @@ def test_what_the_experts_do_is_found_again_on_their_own_scale():
 
 
 def test_experts_without_any_spread_leave_a_fifth_of_half_the_box():
-    found = imitate(fresh(BOX), drawn(steered), 50_000, BOX, SETTINGS)
+    found = imitate(fresh(BOX), drawn(steered), BOX, SETTINGS)
     np.testing.assert_allclose(np.exp(found.policy.log_std), LEAST_SPREAD * 2.0, rtol=1e-5)
 
 
@@ -53,7 +53,7 @@ def test_experts_with_more_spread_keep_theirs():
     def trembling(seen, random):
         return random.normal(0, 1.5, (len(seen), 2)).astype(np.float32)
 
-    found = imitate(fresh(BOX), drawn(trembling), 10_000, BOX, SETTINGS)
+    found = imitate(fresh(BOX), drawn(trembling), BOX, SETTINGS)
     np.testing.assert_allclose(np.exp(found.policy.log_std), 1.5, rtol=0.05)
 
 
@@ -64,7 +64,7 @@ def test_choices_are_made_as_often_as_the_experts_make_them():
         uniform = random.random((len(seen), 1))
         return (uniform > chances[(seen[:, 0] > 5).astype(int)].cumsum(axis=1)).sum(axis=1)
 
-    found = imitate(fresh(CHOICE), drawn(choose), 50_000, CHOICE, SETTINGS)
+    found = imitate(fresh(CHOICE), drawn(choose), CHOICE, SETTINGS)
     for side, place in enumerate((2.0, 8.0)):
         seen = learner.look(found.observed, jnp.array([[place, 0.0, -2.0]]), SETTINGS)
         np.testing.assert_allclose(
@@ -72,8 +72,7 @@ def test_choices_are_made_as_often_as_the_experts_make_them():
         )
 
 
-@pytest.mark.parametrize(("number", "updates"), [(10, 1_000), (20_000, 1_100), (10**7, 3_000)])
-def test_more_steps_of_experts_are_gone_through_for_longer(monkeypatch, number, updates):
+def test_the_rate_falls_over_all_gradient_steps(monkeypatch):
     given = []
 
     def count(policy, optimiser, observed, observations, actions, rates, settings):
@@ -81,7 +80,7 @@ def test_more_steps_of_experts_are_gone_through_for_longer(monkeypatch, number, 
         return policy, optimiser
 
     monkeypatch.setattr(imitation, "cloning_steps", count)
-    imitate(fresh(BOX), drawn(steered), number, BOX, SETTINGS)
-    assert len(given) == updates
+    imitate(fresh(BOX), drawn(steered), BOX, SETTINGS)
+    assert len(given) == imitation.GRADIENT_STEPS
     assert (np.diff(given) <= 0).all()
     assert given[0] == pytest.approx(3e-3)

@@ -225,15 +225,15 @@ class Trainer:
         self.key = jax.random.fold_in(self.key, self.turns)
         self.forget_episodes()
 
-    def begin_as(self, draw: Draw, number: int) -> None:
-        """Begin anew as an imitation of experts, of `number` steps, but go on with the run.
+    def begin_as(self, draw: Draw) -> None:
+        """Begin anew as an imitation of experts, but go on with the run.
 
         The policy rests for some updates, until the critics know it.
         """
         rest = max(1, min(REST, round(REST_SHARE * self.settings.iterations)))
         self.rests_until = self.iteration + rest
         fresh = self.fresh_learner(self.iteration)._replace(updates=self.learner.updates)
-        self.learner = imitate(fresh, draw, number, self.task.action_space, self.settings)
+        self.learner = imitate(fresh, draw, self.task.action_space, self.settings)
         self.imitation, self.best = self.actor, None
         self.forget_episodes()
 

@@ -161,7 +161,7 @@ class Inference:
             steps = self.experts.draw(number, generator)
             return np.asarray(steps.observations), np.asarray(steps.actions)
 
-        self.trainer.begin_as(draw, int(self.experts.ends[-1]))
+        self.trainer.begin_as(draw)
         self.learned = self.method.interrupted(self.learned)
 
     def summed(self, facts: dict[str, float]) -> dict[str, float]:
