@@ -11,7 +11,7 @@ from tacit.command_line import main
 from tacit.command_line.tasks import parse_value
 from tacit.command_line.training import summary, watched, with_settings
 from tacit.control.ppo import PPO
-from tacit.control.presets import preset
+from tacit.control.presets import expert_preset
 from tacit.errors import ArgumentError
 
 SHORT = ("steps=512", "worlds=4", "rollout=64", "minibatch=64", "epochs=1", "hidden=8")
@@ -34,7 +34,7 @@ def trained(tmp_path_factory):
 def test_the_command_writes_what_the_library_collects(trained):
     written = tacit.Trajectories.load(trained)
     task = tacit.make("BlockedSwimmer", horizon=40, noise_std=0.05)
-    settings = with_settings(preset(task), SHORT)
+    settings = with_settings(expert_preset(task), SHORT)
     expert = tacit.train_expert(task, seed=1, settings=settings)
     assert written == tacit.collect(expert, 5, seed=1)
     assert written.provenance["options"]["noise_std"] == 0.05

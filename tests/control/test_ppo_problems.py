@@ -103,6 +103,21 @@ def test_without_a_budget_the_costly_action_dies_out():
     assert (np.diff(trained.curves["multiplier"]) >= 0).all()
 
 
+def test_charged_once_the_costly_action_dies_out_where_breaking_a_rule_pays_less_than_it_costs():
+    once = dataclasses.replace(QUICK, charge_once=True, cost_discount=1.0)
+    dear, cheap = (
+        train_compiled(
+            TEMPTATION,
+            dataclasses.replace(once, multiplier=Multiplier(kind="penalty", start=price)),
+            [1, 2],
+        )
+        for price in (10.0, 0.1)
+    )
+    assert late(dear.curves["violation"]) < 0.02
+    # Who has broken the rule pays no more: the costly action is taken again and again.
+    assert (tempted(cheap) > 0.98).all()
+
+
 @dataclass(frozen=True, eq=False)
 class TwoBudgets:
     """One step: reward -(a_0 - 1)^2 - (a_1 - side)^2, costs a_0^2 and a_1^2, side is +-1.
