@@ -300,6 +300,11 @@ def test_a_price_that_moves_is_refused(task, walks, quick):
         tacit.infer(task, walks, sampled=True, forward=dataclasses.replace(quick, multiplier=price))
 
 
+def test_rounds_charge_every_step(task, walks, quick):
+    with pytest.raises(ArgumentError, match="charge_once must be False"):
+        tacit.infer(task, walks, sampled=True, forward=dataclasses.replace(quick, charge_once=True))
+
+
 def test_a_policy_that_is_no_number_stops_the_run(task, walks, quick, monkeypatch):
     run = SampledRounds(task, [DataSet.of(task, walks)], [0], quick)
     shape = (1, task.horizon, task.number_of_states, task.number_of_actions)

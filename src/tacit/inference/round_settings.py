@@ -16,6 +16,7 @@ FIXED = (
     "normalise_rewards",
     "normalise_costs",
     "relative_costs",
+    "charge_once",
     "intent",
 )
 FIXED_PRICE = ("kind", "rate", "largest")
