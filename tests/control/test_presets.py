@@ -1,4 +1,4 @@
-"""Settings for the tasks of the registry: those of experts, and of policies under a learned rule."""
+"""Settings for the registry's tasks: of experts, and of policies under a learned rule."""
 
 import pytest
 

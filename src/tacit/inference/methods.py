@@ -77,10 +77,11 @@ def make_method(name: str, task: SimulatedTask, settings: dict[str, Any]) -> Met
 def forward_preset(kind: type[Method], task: SimulatedTask) -> PPO:
     """Settings of forward control for a kind of method on a task.
 
-    Those of the task (`presets.preset`), but for the price. Steps are charged relative to each other
-    (see `PPO.relative_costs`), so that it is a weight beside the reward's advantages. It is capped
-    because the policy may never be quite as cheap as the experts. Where experts need a penalty (the
-    pendulum, which is beyond its limit in a few steps), so do those who learn the rule.
+    Those of the task (`presets.preset`), but for the price. Steps are charged relative to each
+    other (see `PPO.relative_costs`), so that it is a weight beside the reward's advantages. It is
+    capped because the policy may never be quite as cheap as the experts. Where experts need a
+    penalty (the pendulum, which is beyond its limit in a few steps), so do those who learn the
+    rule.
     """
     base = presets.preset(task)
     price = Multiplier(start=1.0, rate=0.1, largest=2.0)
