@@ -132,7 +132,7 @@ def gradient_step(quick: bool) -> Row:
 
 
 def against_limit(name: Simulated, quick: bool) -> Row:
-    """Training with the shipped settings over the physics alone."""
+    """Training with the settings for a learned rule over the physics alone."""
     settings = preset(tacit.make(name))
     if quick:
         rollout = settings.minibatch // math.gcd(settings.minibatch, settings.worlds)

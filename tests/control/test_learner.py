@@ -236,7 +236,8 @@ def test_what_is_charged_once_is_the_chance_that_the_rule_is_yet_to_be_broken(le
 def test_what_was_charged_in_an_earlier_rollout_is_not_charged_again(learner, rarely):
     first, *_ = charged_once(learner, rarely)
     np.testing.assert_array_equal(first.worst, rarely.costs.max(axis=0))
-    _, gains, returns, values = charged_once(first, rarely)
+    others = np.roll(rarely.costs, 2, axis=1)
+    _, gains, returns, values = charged_once(first, rarely._replace(costs=rarely.costs + others))
     broken = np.asarray(first.worst) == 1
     np.testing.assert_allclose(gains[:, broken], 0, atol=1e-6)
     np.testing.assert_allclose(returns[:, broken], values[:, broken], rtol=1e-5)
@@ -247,6 +248,22 @@ def test_charges_that_never_come_say_nothing(learner, rollout):
     free = rollout._replace(costs=np.zeros_like(rollout.costs))
     _, gains, *_ = charged_once(learner, free)
     np.testing.assert_array_equal(gains, 0)
+
+
+def test_who_was_charged_before_and_stays_beyond_the_limit_says_nothing(learner, rarely):
+    costs = np.zeros_like(rarely.costs)
+    costs[:, 0] = 1
+    beyond = learner._replace(worst=jnp.zeros((WORLDS, COSTS)).at[0].set(1.0))
+    _, gains, *_ = charged_once(beyond, rarely._replace(costs=costs))
+    np.testing.assert_array_equal(gains, 0)
+
+
+def test_what_is_charged_once_is_at_most_one(learner, rarely):
+    worse = rarely._replace(costs=3 * rarely.costs * np.arange(1, STEPS + 1)[:, None, None])
+    for usual, large in zip(
+        charged_once(learner, rarely)[1:], charged_once(learner, worse)[1:], strict=True
+    ):
+        np.testing.assert_allclose(large, usual, rtol=1e-5, atol=1e-6)
 
 
 def test_the_price_sees_every_cost_where_episodes_are_charged_once(learner, rollout):

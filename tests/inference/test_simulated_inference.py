@@ -206,6 +206,7 @@ def test_a_method_or_setting_that_is_misspelt_is_an_error_with_a_hint():
         ({"budget": -1}, "budget"),
         ({"confidence": 1.0}, "between 0 and 1"),
         ({"seed": -1}, "seed"),
+        ({"forward": tacit.PPO(charge_once=True)}, "charge_once is for a cost of 0 or 1"),
     ],
 )
 def test_what_cannot_work_is_an_error_before_anything_is_done(settings, words, tmp_path):

@@ -71,7 +71,7 @@ def train_expert(
     Arguments:
         task: from `tacit.make`.
         seed: of everything random.
-        settings: of PPO; None for the task's preset.
+        settings: of PPO; None for the preset of the task's experts.
         folder: where to keep the run and the policy (actor.safetensors); the same call again
             continues it. Environments that cannot be saved begin anew at every checkpoint.
         threads: for the simulator, None for all cores.

@@ -111,7 +111,9 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
     """
     ended = rollout.terminated | rollout.truncated
     worst, before, after = worst_costs(learner.worst, rollout.costs, ended)
-    charged = after - before if settings.charge_once else rollout.costs
+    charged = rollout.costs
+    if settings.charge_once:
+        charged = jnp.clip(after, 0, 1) - jnp.clip(before, 0, 1)
     if settings.relative_costs:
         charged = charged - charged.mean(axis=(0, 1))
     signals = jnp.concatenate([rollout.rewards[..., None], charged], axis=-1)
@@ -137,7 +139,7 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
     )
     if settings.scales_costs:
         # Where all steps cost the same, what is left is the critics' error, and would be scaled up.
-        silent = rollout.costs.std(axis=(0, 1)) < SILENT
+        silent = charged.std(axis=(0, 1)) < SILENT
         gains = gains.at[..., 1:].set(jnp.where(silent, 0.0, gains[..., 1:]))
     policy_gains = gains
     if settings.intended:
@@ -157,7 +159,7 @@ def one_scale(scales: Moments) -> Moments:
     """The scales with that of the largest cost for all costs.
 
     Each by its own, a cost that hardly ever occurs would weigh as much as one that always does.
-    (Where `relative_costs`, the policy's update scales each to a deviation of one all the same.)
+    (Where `scales_costs`, the policy's update scales each to a deviation of one all the same.)
     """
     if scales.variance.shape[0] < 2:
         return scales
@@ -167,7 +169,7 @@ def one_scale(scales: Moments) -> Moments:
 def still_to_charge(
     values: Float[Array, "T n signals"], worst: Float[Array, "T n k"]
 ) -> Float[Array, "T n signals"]:
-    """Values with those of the costs, which lie in [0, 1], cut to what an episode has left."""
+    """Values with those of the costs cut to what an episode has left of a cost of 1."""
     return values.at[..., 1:].multiply(1 - jnp.clip(worst, 0, 1))
 
 

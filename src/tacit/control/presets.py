@@ -1,4 +1,4 @@
-"""Settings of PPO-Lagrange that were found to work, one per task.
+"""Settings of PPO that were found to work, per task.
 
 The reference settings (5 worlds x 2048 steps, minibatches of 64 or 128, 10 or 20 epochs) were the
 start; docs/training.md tells what was tried and what came of it.

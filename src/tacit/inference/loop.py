@@ -69,6 +69,8 @@ class Inference:
         self.task, self.experts, self.method = task, experts, method
         self.confidence, self.seed = confidence, seed
         changes_rewards = method.rewards_too
+        if forward.charge_once:
+            raise ArgumentError("charge_once is for a cost of 0 or 1; a learned one lies between")
         wanted = "worst" if method.number_of_costs(2) != 1 else "step"
         if forward.multiplier.budget_per != wanted:
             raise ArgumentError(
@@ -76,7 +78,7 @@ class Inference:
                 "spend, and the policy may spend"
             )
         if forward.relative_costs is None:
-            forward = dataclasses.replace(forward, relative_costs=not forward.charge_once)
+            forward = dataclasses.replace(forward, relative_costs=True)
         self.trainer = Trainer(
             task,
             forward,
