@@ -55,8 +55,7 @@ class PPO:
         charge_once: whether each step is charged by how much it is worse than all before in its
             episode, where 1 is the worst, so that the critic of a cost of 0 or 1 tells the
             (discounted) chance that the rule is yet to be broken. Wanted, with a `cost_discount`
-            near one, where chance breaks it; cost advantages, small then, are scaled as for
-            `relative_costs`. Budgets see the costs as they are.
+            near one, where chance breaks it; cost advantages, small then, are scaled as above.
         intent: share of the worlds in which the policy acts without exploration, so that what it
             means to do can be told from what it tries out. They teach the critics only: taken for
             draws, actions without noise would seem to say that noise is bad.
