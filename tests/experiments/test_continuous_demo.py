@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.constraints.rules import Rule
 from tacit.control.multiplier import Multiplier
 from tacit.evaluation.intervals import Estimate
 from tacit.evaluation.tradeoff import Choice
 from tacit.experiments.continuous_demo import (
     ContinuousDemonstration,
     continuous_page,
-    rule_fact,
+    rule_facts,
 )
 from tacit.reports.page import write_page
 
@@ -44,8 +45,18 @@ def test_the_page_has_the_rule_and_both_pictures(found, tmp_path):
     text = write_page(page, tmp_path / "report.html").read_text()
     assert text.count("<svg") == 2
     assert "promised: at most 20 %" in text
-    assert rule_fact(found.result.constraint.rules()).value in text
+    for fact in rule_facts(found.result.constraint.rules()):
+        assert fact.value in text
 
 
 def test_no_rule_is_said_to_be_none():
-    assert rule_fact([]).value == "none found"
+    assert [fact.value for fact in rule_facts([])] == ["none found"]
+
+
+def test_the_two_strongest_rules_are_shown():
+    limits = [Rule(1, "y", "above", 0.6, 3, 47.0), Rule(0, "x", "below", -0.99, 3, 40.0)]
+    facts = rule_facts([*limits, *limits])
+    assert [(fact.label, fact.value) for fact in facts] == [
+        ("strongest rule", "y ≤ 0.600"),
+        ("second rule", "x ≥ -0.990"),
+    ]

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from tacit.command_line.tables import console, percent, show_table
-from tacit.experiments.continuous_demo import continuous_page, run_continuous_demo
+from tacit.experiments.continuous_demo import continuous_page, rule_facts, run_continuous_demo
 from tacit.experiments.demo import DATA_SETS, NUMBER, run_demo
 from tacit.experiments.demo_page import demo_page
 from tacit.reports.page import write_page
@@ -61,8 +61,9 @@ def on_a_point(out: Path, seed: int) -> Path:
         found = run_continuous_demo(seed, report=status.update)
         status.update("drawing the report")
         path = write_page(continuous_page(found), out / "report.html")
-    for rule in found.result.constraint.rules()[:1]:
-        console.print(f"[bold]The rule:[/] {escape(str(rule))}", soft_wrap=True)
+    for fact in rule_facts(found.result.constraint.rules()):
+        words = f"{fact.label}:[/] {escape(fact.value)} ({escape(fact.note)})"
+        console.print(f"[bold]{words}", soft_wrap=True)
     show_table(
         f"{found.task.name}: {len(found.demonstrations)} demonstrations",
         ["confidence", "violation", "promised", "feasible reward", "experts' reward"],
