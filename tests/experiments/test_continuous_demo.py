@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.command_line.demo import on_a_point
 from tacit.constraints.rules import Rule
 from tacit.control.multiplier import Multiplier
 from tacit.evaluation.intervals import Estimate
@@ -60,3 +61,17 @@ def test_the_two_strongest_rules_are_shown():
         ("strongest rule", "y ≤ 0.600"),
         ("second rule", "x ≥ -0.990"),
     ]
+
+
+def test_the_command_prints_the_rules_or_that_there_are_none(found, tmp_path, monkeypatch, capsys):
+    def shown(rules):
+        monkeypatch.setattr(type(found.result.constraint), "rules", lambda _: rules)
+        monkeypatch.setitem(on_a_point.__globals__, "run_continuous_demo", lambda *_, **__: found)
+        on_a_point(tmp_path, 1)
+        return capsys.readouterr().out.splitlines()[0]
+
+    limit = Rule(0, "x", "below", -0.99, 3, 40.0)
+    assert shown([limit]) == (
+        "strongest rule: x ≥ -0.990 (40 of 50 experts speak against going further)"
+    )
+    assert shown([]) == "the rule: none found"

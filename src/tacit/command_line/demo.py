@@ -62,8 +62,8 @@ def on_a_point(out: Path, seed: int) -> Path:
         status.update("drawing the report")
         path = write_page(continuous_page(found), out / "report.html")
     for fact in rule_facts(found.result.constraint.rules()):
-        words = f"{fact.label}:[/] {escape(fact.value)} ({escape(fact.note)})"
-        console.print(f"[bold]{words}", soft_wrap=True)
+        note = f" ({fact.note})" if fact.note else ""
+        console.print(f"[bold]{fact.label}:[/] {escape(fact.value + note)}", soft_wrap=True)
     show_table(
         f"{found.task.name}: {len(found.demonstrations)} demonstrations",
         ["confidence", "violation", "promised", "feasible reward", "experts' reward"],
