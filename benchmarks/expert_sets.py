@@ -28,12 +28,12 @@ from subset_beliefs import MODELS, QUERIES, Difference, compare_beliefs
 from timing import Row, Target, describe_machine, show, timed, verdict
 
 import tacit
-from tacit.constraints.inputs import Inputs
 from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
-from tacit.inference.ca_icrl import CAICRL
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.encoder.method import CAICRL
+from tacit.inference.experts import ExpertSteps
+from tacit.inference.inputs import Inputs
 from tacit.inference.method import Round
 from tacit.inference.replay import Replay
 

@@ -22,11 +22,11 @@ import jax.numpy as jnp
 from timing import Row, Target, describe_machine, in_turns, rate, ratio, show, timed, verdict
 
 import tacit
-from tacit.environments.compiled import autoreset
-from tacit.environments.highway.highd_writer import write_highd
-from tacit.environments.highway.highway_task import HighwayTask, move
-from tacit.environments.highway.scenario_set import Selection, load_scenarios, read_scenarios
-from tacit.environments.highway.traffic import Traffic
+from tacit.environments.jax_world import autoreset
+from tacit.highway.highd_writer import write_highd
+from tacit.highway.highway_task import HighwayTask, move
+from tacit.highway.scenario_set import Selection, load_scenarios, read_scenarios
+from tacit.highway.traffic import Traffic
 
 CARS, STEPS = 2048, 50
 ENOUGH = Target(500.0)

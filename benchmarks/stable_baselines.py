@@ -109,7 +109,7 @@ def wrapped(given: argparse.Namespace, constraint: Any, penalty: float) -> Any:
     """The environment with the learned cost."""
     import gymnasium
 
-    from tacit.evaluation.cost_wrapper import CostWrapper
+    from tacit.use.cost_wrapper import CostWrapper
 
     env = gymnasium.make(f"tacit/{given.task}-v0")
     return CostWrapper(env, constraint, confidence=given.confidence, penalty=penalty)

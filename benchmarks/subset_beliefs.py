@@ -8,14 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.constraints.beta_quantile import beta_quantile
-from tacit.constraints.confidence_model import ConfidenceModel
-from tacit.constraints.expert_memory import PolicyMemory, choose_steps, gather_steps
-from tacit.constraints.inputs import Steps
-from tacit.inference.ca_icrl import CAICRL
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.confidence.quantile import beta_quantile
+from tacit.inference.encoder.memory import PolicyMemory, choose_steps, gather_steps
+from tacit.inference.encoder.method import CAICRL
+from tacit.inference.encoder.model import ConfidenceModel
+from tacit.inference.encoder.voters import Voters
+from tacit.inference.experts import ExpertSteps
+from tacit.inference.inputs import Steps
 from tacit.inference.method import Learned, Round
-from tacit.inference.voters import Voters
 
 QUERIES = 256
 # All experts vote, with other steps each time, until this many votes are cast: so many that what

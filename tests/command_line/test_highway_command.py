@@ -5,9 +5,9 @@ import re
 import pytest
 
 from tacit.command_line import main
-from tacit.environments.highway.faults import FAULTS
-from tacit.environments.highway.highd_writer import write_highd
-from tacit.environments.highway.traffic import Traffic
+from tacit.highway.faults import FAULTS
+from tacit.highway.highd_writer import write_highd
+from tacit.highway.traffic import Traffic
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ from tacit.command_line import main
 from tacit.command_line.tables import console
 from tacit.command_line.training import method_settings, summary
 from tacit.errors import ArgumentError
-from tacit.inference.ca_icrl import CAICRL
-from tacit.inference.icrl import ICRL
-from tacit.inference.vicrl import VICRL
+from tacit.inference.baselines.icrl import ICRL
+from tacit.inference.baselines.vicrl import VICRL
+from tacit.inference.encoder.method import CAICRL
 
 TRAIN = ("steps=256", "worlds=4", "rollout=16", "minibatch=32", "epochs=1", "hidden=8")
 LEARN = ("minibatch=16", "passes=2", "rows=32", "rounds=3", "hidden=8", "learning_rate=1e-2")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tacit.control.conduct import watch_policies
-from tacit.control.constrained_planning import Dynamics
+from tacit.control.planning import Dynamics
 from tacit.control.soft_planning import occupancy, visit_probability
 from tacit.environments.lab_tasks import chain
-from tacit.environments.tabular_compiled import tabular_compiled
+from tacit.environments.tabular_world import tabular_compiled
 
 
 @pytest.mark.parametrize("rule_on", ["state", "pair"])

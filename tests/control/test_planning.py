@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize_scalar
 
-from tacit.control import constrained_planning
-from tacit.control.constrained_planning import Dynamics
+from tacit.control import planning as constrained_planning
+from tacit.control.planning import Dynamics
 from tacit.environments.lab_tasks import chain
 
 STATES, ACTIONS, HORIZON = 4, 3, 4

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from tacit.control.constrained_planning import attainable_budget
+from tacit.control.planning import attainable_budget
 from tacit.control.policy_mixture import (
     best_mixture,
     limit_of,

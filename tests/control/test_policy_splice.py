@@ -7,7 +7,7 @@ import pytest
 from tacit.control import policy_splice
 from tacit.control.policy_splice import SURER, outlooks, spliced, surer
 from tacit.environments.lab_tasks import chain
-from tacit.environments.tabular_compiled import tabular_compiled
+from tacit.environments.tabular_world import tabular_compiled
 
 TEMPERATURE = 0.7
 

@@ -13,9 +13,9 @@ import tacit
 from tacit.control.compiled_training import check_finite, train_compiled
 from tacit.control.multiplier import Multiplier
 from tacit.control.ppo import PPO
-from tacit.environments.compiled import CompiledStep
+from tacit.environments.jax_world import CompiledStep
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_compiled import tabular_compiled
+from tacit.environments.tabular_world import tabular_compiled
 from tacit.errors import ArgumentError, DivergenceError
 
 HORIZON, GAIN = 4, np.array([1.0, 0.4])

@@ -9,12 +9,12 @@ import pytest
 
 from tacit.control.compiled_training import Account, Run
 from tacit.control.conduct import watch_policies
-from tacit.control.constrained_planning import Dynamics, penalised_plan
 from tacit.control.learner import Rollout
+from tacit.control.planning import Dynamics, penalised_plan
 from tacit.control.sampled_planning import ADDED, Orders, placed, soft_policies, surprise
 from tacit.control.soft_planning import visit_probability
 from tacit.environments.lab_tasks import chain
-from tacit.environments.tabular_compiled import TabularState, tabular_compiled
+from tacit.environments.tabular_world import TabularState, tabular_compiled
 from tacit.inference.round_settings import round_settings
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from tacit.environments.compiled import CompiledStep
-from tacit.environments.compiled_environment import CompiledEnvironment
-from tacit.environments.compiled_vector_environment import CompiledVectorEnvironment
+from tacit.environments.jax_environment import CompiledEnvironment
+from tacit.environments.jax_vector_environment import CompiledVectorEnvironment
+from tacit.environments.jax_world import CompiledStep
 from tacit.environments.tabular_environment import EpisodeError
 from tacit.errors import ArgumentError
 

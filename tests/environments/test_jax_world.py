@@ -11,7 +11,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from scipy import stats
 
-from tacit.environments.compiled import (
+from tacit.environments.jax_environment import CompiledEnvironment
+from tacit.environments.jax_world import (
     CompiledStep,
     CompiledWorlds,
     advance_world,
@@ -19,11 +20,10 @@ from tacit.environments.compiled import (
     start_world,
     world_keys,
 )
-from tacit.environments.compiled_environment import CompiledEnvironment
 from tacit.environments.lab_tasks import grid_world
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_compiled import TabularState, simulated, tabular_compiled
 from tacit.environments.tabular_environment import EpisodeError
+from tacit.environments.tabular_world import TabularState, simulated, tabular_compiled
 from tacit.errors import ArgumentError, TaskError
 from tacit.precision import double_precision
 

@@ -7,11 +7,11 @@ import pytest
 
 import tacit
 from tacit.command_line import main
-from tacit.constraints.inputs import Inputs
-from tacit.constraints.learned_constraint import LearnedConstraint
-from tacit.constraints.reach_model import Extremes, Reach, ReachModel
 from tacit.errors import ArgumentError, StorageError
 from tacit.evaluation.conformal import lowest_feasibility
+from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.inputs import Inputs
+from tacit.inference.reach.model import Extremes, Reach, ReachModel
 
 BOX = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
 

@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from tacit.constraints.tabular_constraint import TabularConstraint
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_compiled import simulated
+from tacit.environments.tabular_world import simulated
 from tacit.errors import ArgumentError
 from tacit.evaluation.evaluate import evaluate
+from tacit.inference.counts.model import TabularConstraint
 from tacit.inference.result import Result
 
 STATES, ACTIONS, HORIZON = 3, 2, 3

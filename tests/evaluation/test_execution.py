@@ -11,19 +11,19 @@ import pytest
 import tacit
 from tacit.command_line import main
 from tacit.command_line.tables import console, percent
-from tacit.constraints.inputs import Inputs
-from tacit.constraints.learned_constraint import LearnedConstraint
-from tacit.constraints.reach_model import Extremes, Reach, ReachModel
 from tacit.control.actor import Actor
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain
-from tacit.environments.tabular_compiled import simulated
+from tacit.environments.tabular_world import simulated
 from tacit.errors import ArgumentError
 from tacit.evaluation import simulated_calibration
 from tacit.evaluation.evaluate import evaluate, summary
 from tacit.evaluation.execution import execute
 from tacit.evaluation.intervals import rate_interval
 from tacit.evaluation.violation import exact_performance
+from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.inputs import Inputs
+from tacit.inference.reach.model import Extremes, Reach, ReachModel
 
 CHAIN = chain(length=11, limit=-2, horizon=8, reward_scale=3)
 TASK = simulated(CHAIN)

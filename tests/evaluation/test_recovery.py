@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.constraints.inputs import Inputs
-from tacit.constraints.learned_constraint import LearnedConstraint
-from tacit.constraints.reach_model import Extremes, Reach, ReachModel
 from tacit.errors import TaskError
 from tacit.evaluation.recovery import area, recovery
 from tacit.evaluation.transfer import transfer
+from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.inputs import Inputs
+from tacit.inference.reach.model import Extremes, Reach, ReachModel
 
 TASK = tacit.make("BlockedPoint", horizon=30)
 BOX = gymnasium.spaces.Box(-1, 1, (2,), np.float32)

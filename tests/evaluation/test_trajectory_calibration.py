@@ -8,7 +8,7 @@ import pytest
 import tacit
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain
-from tacit.environments.tabular_compiled import simulated
+from tacit.environments.tabular_world import simulated
 from tacit.errors import ArgumentError, TaskError
 from tacit.evaluation import simulated_calibration
 from tacit.evaluation.simulated_calibration import aggregated, evenly, random_actions

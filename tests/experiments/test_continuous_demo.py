@@ -5,7 +5,6 @@ import pytest
 
 import tacit
 from tacit.command_line.demo import on_a_point
-from tacit.constraints.rules import Rule
 from tacit.control.multiplier import Multiplier
 from tacit.evaluation.intervals import Estimate
 from tacit.evaluation.tradeoff import Choice
@@ -14,6 +13,7 @@ from tacit.experiments.continuous_demo import (
     continuous_page,
     rule_facts,
 )
+from tacit.inference.reach.rules import Rule
 from tacit.reports.page import write_page
 
 pytestmark = pytest.mark.usefixtures("hasty_imitation")

@@ -18,7 +18,7 @@ from tacit.experiments.coverage import (
     possible_rules,
     run_coverage,
 )
-from tacit.inference.tabular_ca_icrl import TabularCAICRL
+from tacit.inference.counts.method import TabularCAICRL
 from tacit.sufficiency.decision import best_reward
 
 HEADER = (

@@ -8,12 +8,12 @@ import pytest
 
 import tacit
 from tacit.command_line import main
-from tacit.constraints.tabular_constraint import TabularConstraint
 from tacit.control.expert import Expert
 from tacit.environments.lab_tasks import grid_world
 from tacit.evaluation.intervals import Estimate
 from tacit.experiments.demo import CONFIDENCES, Demonstration, Row, run_demo
 from tacit.experiments.demo_page import demo_page
+from tacit.inference.counts.model import TabularConstraint
 from tacit.reports.page import page_html, write_page
 from tacit.sufficiency.decision import Answer
 from tacit.sufficiency.learning_curve import LearningCurve

@@ -9,14 +9,14 @@ import pytest
 
 from tacit import Trajectories, load
 from tacit.command_line import main
-from tacit.constraints.inputs import Inputs
-from tacit.constraints.learned_constraint import LearnedConstraint
-from tacit.constraints.quantities import Quantities
-from tacit.constraints.reach_model import Extremes, Reach, ReachModel
-from tacit.environments.highway.observation import GAP_AHEAD, SPEED
 from tacit.environments.registry import make
 from tacit.experiments import drivers as experiment
 from tacit.experiments.drivers import TIME_GAP, Drivers, driving_settings, feasibility_at, held
+from tacit.highway.observation import GAP_AHEAD, SPEED
+from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.inputs import Inputs
+from tacit.inference.reach.model import Extremes, Reach, ReachModel
+from tacit.inference.reach.quantities import Quantities
 
 pytestmark = pytest.mark.usefixtures("hasty_imitation")
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from tacit.environments.highway.highway_task import HighwayTask
-from tacit.environments.highway.recording import CAR, Carriageway, Track
-from tacit.environments.highway.replay import piece_of, stack_replay
-from tacit.environments.highway.scenarios import Window, cast_window
+from tacit.highway.highway_task import HighwayTask
+from tacit.highway.recording import CAR, Carriageway, Track
+from tacit.highway.replay import piece_of, stack_replay
+from tacit.highway.scenarios import Window, cast_window
 
 DT = 0.1
 

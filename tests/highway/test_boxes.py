@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from plain_geometry import corners, edge_points, share_a_point, to_segments
 
-from tacit.environments.highway.boxes import Box, distance, gap_on_axes, heading, overlap, swept
+from tacit.highway.boxes import Box, distance, gap_on_axes, heading, overlap, swept
 
 measured = jax.jit(distance)
 touching = jax.jit(overlap)

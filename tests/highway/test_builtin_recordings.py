@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tacit.environments.highway import builtin_recordings
-from tacit.environments.highway.builtin_recordings import BUILTIN, builtin_folder, folder_for
-from tacit.environments.highway.highd_files import read_highd
-from tacit.environments.highway.traffic import Traffic
 from tacit.errors import StorageError
+from tacit.highway import builtin_recordings
+from tacit.highway.builtin_recordings import BUILTIN, builtin_folder, folder_for
+from tacit.highway.highd_files import read_highd
+from tacit.highway.traffic import Traffic
 
 SMALL = (Traffic(seed=1, duration=2.0), Traffic(seed=2, duration=2.0, lanes=3))
 

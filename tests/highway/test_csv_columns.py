@@ -5,9 +5,9 @@ import gzip
 import numpy as np
 import pytest
 
-from tacit.environments.highway import csv_columns
-from tacit.environments.highway.csv_columns import Layout, read_columns
-from tacit.environments.highway.recording import RecordingError
+from tacit.highway import csv_columns
+from tacit.highway.csv_columns import Layout, read_columns
+from tacit.highway.recording import RecordingError
 
 LAYOUT = Layout(whole=("frame", "id"), real=("x",), gappy=("width",), text=("class",))
 GOOD = "frame,id,x,width,class\n1,7,0.5,4.2,Car\n2,7,1.5,4.3,Car\n"

@@ -4,9 +4,9 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tacit.environments.highway.driving import build_highway
 from tacit.environments.registry import make
 from tacit.errors import ArgumentError, TaskError
+from tacit.highway.driving import build_highway
 
 PLAIN = {"constraint": "both", "gap": 20.0, "speed": 40.0, "geometry": "centre", "split": "all"}
 PLAIN |= {"split_by": "recording", "egos": "all", "window": 12.0, "drop_infeasible": False}

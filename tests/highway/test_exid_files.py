@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from written_recordings import drop, exid_tables, rows_of, write_three
 
-from tacit.environments.highway.exid_files import read_exid
-from tacit.environments.highway.recording import CAR, TRUCK, RecordingError, RecordingWarning
+from tacit.highway.exid_files import read_exid
+from tacit.highway.recording import CAR, TRUCK, RecordingError, RecordingWarning
 
 
 def read(folder, tables):

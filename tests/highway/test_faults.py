@@ -7,13 +7,13 @@ from functools import cache
 
 import pytest
 
-from tacit.environments.highway.faults import FAULTS, find_fault
-from tacit.environments.highway.highd_files import read_highd
-from tacit.environments.highway.highd_writer import write_highd
-from tacit.environments.highway.recording import RecordingError
-from tacit.environments.highway.text_table import TextTable
-from tacit.environments.highway.traffic import Traffic
 from tacit.errors import ArgumentError, StorageError
+from tacit.highway.faults import FAULTS, find_fault
+from tacit.highway.highd_files import read_highd
+from tacit.highway.highd_writer import write_highd
+from tacit.highway.recording import RecordingError
+from tacit.highway.text_table import TextTable
+from tacit.highway.traffic import Traffic
 
 FILES = ("recordingMeta", "tracksMeta", "tracks")
 ALL = set(FILES)

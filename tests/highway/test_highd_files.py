@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from written_recordings import HIGHWAY_DATA, drop, highd_tables, rows_of, write_three
 
-from tacit.environments.highway.faults import FAULTS
-from tacit.environments.highway.highd_files import read_highd
-from tacit.environments.highway.recording import (
+from tacit.errors import ArgumentError
+from tacit.highway.faults import FAULTS
+from tacit.highway.highd_files import read_highd
+from tacit.highway.recording import (
     CAR,
     TRUCK,
     RecordingError,
     RecordingWarning,
 )
-from tacit.errors import ArgumentError
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from tacit.environments.highway.highd_writer import NEIGHBOUR_COLUMNS, write_highd
-from tacit.environments.highway.traffic import Traffic
 from tacit.errors import ArgumentError
+from tacit.highway.highd_writer import NEIGHBOUR_COLUMNS, write_highd
+from tacit.highway.traffic import Traffic
 
 TRACKS = (
     "frame,id,x,y,width,height,xVelocity,yVelocity,xAcceleration,yAcceleration,"

@@ -13,11 +13,11 @@ from made_roads import DT, moving, road, task_of
 from plain_geometry import box_distance, vehicle_box
 from written_recordings import highd_tables, write_three
 
-from tacit.environments.highway.driving import build_highway
-from tacit.environments.highway.highd_files import read_highd
-from tacit.environments.highway.highway_task import STRONGEST
-from tacit.environments.highway.observation import FEATURES, PLACES
-from tacit.environments.highway.recording import TRUCK
+from tacit.highway.driving import build_highway
+from tacit.highway.highd_files import read_highd
+from tacit.highway.highway_task import STRONGEST
+from tacit.highway.observation import FEATURES, PLACES
+from tacit.highway.recording import TRUCK
 from tacit.precision import double_precision
 
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from plain_geometry import box_distance, vehicle_box
 
-from tacit.environments.highway.boxes import Box
-from tacit.environments.highway.neighbours import SIGHT, find_neighbours, lane_of
-from tacit.environments.highway.recording import CAR, TRUCK
+from tacit.highway.boxes import Box
+from tacit.highway.neighbours import SIGHT, find_neighbours, lane_of
+from tacit.highway.recording import CAR, TRUCK
 
 BOUNDARIES = np.float32([7, 3.5, 0, -3.5])
 LANES = len(BOUNDARIES) - 1

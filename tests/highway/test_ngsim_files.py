@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from written_recordings import FOOT, ngsim_rows, portal_rows, write_table
 
-from tacit.environments.highway.ngsim_files import mean_over_a_second, read_ngsim
-from tacit.environments.highway.recording import CAR, TRUCK, RecordingError, RecordingWarning
 from tacit.errors import ArgumentError
+from tacit.highway.ngsim_files import mean_over_a_second, read_ngsim
+from tacit.highway.recording import CAR, TRUCK, RecordingError, RecordingWarning
 
 SECOND_PERIOD = 1_118_847_869_000
 I_80_START = 1_113_433_135_000

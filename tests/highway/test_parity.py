@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from written_recordings import HIGHWAY_DATA
 
-from tacit.environments.highway.observation import FEATURES, REASONS
 from tacit.environments.registry import make
+from tacit.highway.observation import FEATURES, REASONS
 
 pytestmark = pytest.mark.skipif(HIGHWAY_DATA is None, reason="shared data are not here")
 

@@ -9,10 +9,10 @@ from made_roads import moving, road, task_of
 from matplotlib.colors import to_rgb
 from PIL import Image
 
-from tacit.environments.highway import picture
-from tacit.environments.highway.highway_environment import start_scenario
-from tacit.environments.highway.observation import FEATURES
-from tacit.environments.highway.picture import BROKEN, EGO, GOAL, OTHERS, animation, draw
+from tacit.highway import picture
+from tacit.highway.highway_environment import start_scenario
+from tacit.highway.observation import FEATURES
+from tacit.highway.picture import BROKEN, EGO, GOAL, OTHERS, animation, draw
 
 SHAPE = (240, 1200, 3)
 

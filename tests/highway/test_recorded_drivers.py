@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from tacit.demonstrations.recorded_drivers import CLOSE, FAITHFUL, drive, recover_actions
-from tacit.environments.highway.driving import Highway, build_highway
-from tacit.environments.highway.highway_environment import HighwayEnvironment
-from tacit.environments.highway.highway_task import STRONGEST, HighwayTask
-from tacit.environments.highway.recording import CAR, Carriageway, RecordingError, Track
-from tacit.environments.highway.replay import piece_of, stack_replay
-from tacit.environments.highway.scenarios import Window, cast_window
 from tacit.evaluation.violation import violation_rate
+from tacit.highway.driving import Highway, build_highway
+from tacit.highway.highway_environment import HighwayEnvironment
+from tacit.highway.highway_task import STRONGEST, HighwayTask
+from tacit.highway.recorded_drivers import CLOSE, FAITHFUL, drive, recover_actions
+from tacit.highway.recording import CAR, Carriageway, RecordingError, Track
+from tacit.highway.replay import piece_of, stack_replay
+from tacit.highway.scenarios import Window, cast_window
 
 DT = 0.04
 

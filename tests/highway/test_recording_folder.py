@@ -16,11 +16,11 @@ from written_recordings import (
     write_three,
 )
 
-from tacit.environments.highway import recording_folder
-from tacit.environments.highway.recording import RecordingError, RecordingWarning
-from tacit.environments.highway.recording_cache import cache_folder
-from tacit.environments.highway.recording_folder import find_recordings
 from tacit.errors import ArgumentError
+from tacit.highway import recording_folder
+from tacit.highway.recording import RecordingError, RecordingWarning
+from tacit.highway.recording_cache import cache_folder
+from tacit.highway.recording_folder import find_recordings
 
 
 @pytest.fixture

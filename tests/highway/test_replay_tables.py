@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from made_roads import moving, road, scene, task_of
 
-from tacit.environments.highway.neighbours import lane_of
-from tacit.environments.highway.recording import TRUCK
-from tacit.environments.highway.replay import piece_of, surroundings_of, table_of
+from tacit.highway.neighbours import lane_of
+from tacit.highway.recording import TRUCK
+from tacit.highway.replay import piece_of, surroundings_of, table_of
 
 
 def cast_of(carriageway, ego, geometry="centre"):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.environments.highway.route import Route, find_place, point_at
+from tacit.highway.route import Route, find_place, point_at
 
 placed = jax.jit(find_place)
 points = jax.jit(point_at)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from written_recordings import highd_tables, write_three
 
-from tacit.environments.highway.recording import RecordingError
-from tacit.environments.highway.recording_folder import find_recordings
-from tacit.environments.highway.scenario_set import Selection, gather, load_scenarios, only, part_of
 from tacit.errors import TaskError
+from tacit.highway.recording import RecordingError
+from tacit.highway.recording_folder import find_recordings
+from tacit.highway.scenario_set import Selection, gather, load_scenarios, only, part_of
 
 ALL = Selection(window=12.0, split="all")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from made_roads import moving, road, scene
 
-from tacit.environments.highway.recording import TRUCK
-from tacit.environments.highway.scenarios import (
+from tacit.highway.recording import TRUCK
+from tacit.highway.scenarios import (
     Window,
     cast_window,
     choose,

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tacit.environments.highway.car_following import HARDEST_BRAKING, following_acceleration
-from tacit.environments.highway.synthetic_traffic import simulate
-from tacit.environments.highway.traffic import FRAME_RATE, LANE_WIDTH, ROAD_LENGTH, Traffic
 from tacit.errors import ArgumentError
+from tacit.highway.car_following import HARDEST_BRAKING, following_acceleration
+from tacit.highway.synthetic_traffic import simulate
+from tacit.highway.traffic import FRAME_RATE, LANE_WIDTH, ROAD_LENGTH, Traffic
 
 SETTINGS = (
     Traffic(seed=1, duration=60.0),

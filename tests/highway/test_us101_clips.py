@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from written_recordings import HIGHWAY_DATA, write_table
 
-from tacit.environments.highway.recording import RecordingError
-from tacit.environments.highway.recording_folder import find_recordings
-from tacit.environments.highway.us101_clips import read_us101_clip, us101_clip_names
+from tacit.highway.recording import RecordingError
+from tacit.highway.recording_folder import find_recordings
+from tacit.highway.us101_clips import read_us101_clip, us101_clip_names
 
 STATES, CLIPS = "us101_states.csv", "us101_clips.csv"
 

@@ -9,13 +9,13 @@ import jax
 import numpy as np
 import pytest
 
-from tacit.constraints import learned_constraint
-from tacit.constraints.classifier_model import ClassifierModel
-from tacit.constraints.confidence_constraint import BeliefModel, BeliefShape, new_model
-from tacit.constraints.inputs import Inputs, Steps
-from tacit.constraints.learned_constraint import LearnedConstraint
-from tacit.constraints.variational_model import VariationalModel
 from tacit.errors import ArgumentError, StorageError
+from tacit.inference import constraint as learned_constraint
+from tacit.inference.baselines.classifier_model import ClassifierModel
+from tacit.inference.baselines.variational_model import VariationalModel
+from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.encoder.belief_model import BeliefModel, BeliefShape, new_model
+from tacit.inference.inputs import Inputs, Steps
 from tacit.runs.tree_file import write_tree
 
 BOX = gymnasium.spaces.Box(np.array([-1.0, -3.0], np.float32), np.array([1.0, np.inf], np.float32))

@@ -8,7 +8,7 @@ from scipy import stats
 from tacit import Trajectories
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, DemonstrationError
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.experts import ExpertSteps
 
 LENGTHS = np.array([5, 1, 3])
 BOX = gymnasium.spaces.Box(np.array([-1.0, -2.0], np.float32), np.array([1.0, 4.0], np.float32))

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tacit.constraints.inputs import Inputs, Steps
+from tacit.inference.inputs import Inputs, Steps
 
 BOX = gymnasium.spaces.Box(np.array([-2.0, 0.0], np.float32), np.array([2.0, 10.0], np.float32))
 FIVE = gymnasium.spaces.Discrete(5)

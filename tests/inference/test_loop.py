@@ -12,11 +12,11 @@ from tacit.control.multiplier import Multiplier
 from tacit.control.ppo import PPO
 from tacit.errors import ArgumentError, DivergenceError
 from tacit.inference import loop
-from tacit.inference.bc2l import BC2L
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.baselines.bc2l import BC2L
+from tacit.inference.experts import ExpertSteps
 from tacit.inference.loop import Inference
 from tacit.inference.methods import METHODS, make_method
-from tacit.inference.reach_ca_icrl import ReachCAICRL
+from tacit.inference.reach.method import ReachCAICRL
 from tacit.runs.metrics_file import read_metrics
 from tacit.runs.tree_file import read_stored, read_tree, write_tree
 

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.constraints.inputs import Steps
 from tacit.errors import ArgumentError
-from tacit.inference.ca_icrl import CAICRL
-from tacit.inference.expert_steps import ExpertSteps
-from tacit.inference.icl import ICL
-from tacit.inference.icrl import ICRL
+from tacit.inference.baselines.icl import ICL
+from tacit.inference.baselines.icrl import ICRL
+from tacit.inference.baselines.vicrl import VICRL
+from tacit.inference.encoder.method import CAICRL
+from tacit.inference.encoder.voters import Voters
+from tacit.inference.experts import ExpertSteps
+from tacit.inference.inputs import Steps
 from tacit.inference.methods import KINDS, METHODS, forward_preset, kind_of, make_method
-from tacit.inference.reach_ca_icrl import ReachCAICRL
-from tacit.inference.vicrl import VICRL
-from tacit.inference.voters import Voters
+from tacit.inference.reach.method import ReachCAICRL
 
 
 @pytest.mark.parametrize(

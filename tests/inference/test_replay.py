@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.constraints.inputs import Steps
 from tacit.control.learner import Rollout
+from tacit.inference.inputs import Steps
 from tacit.inference.replay import Replay, sample_steps, sample_windows
 from tacit.runs.tree_file import read_tree, write_tree
 

@@ -8,9 +8,9 @@ import pytest
 from safetensors.numpy import save_file
 
 import tacit
-from tacit.constraints.tabular_constraint import TabularConstraint
 from tacit.environments.lab_tasks import chain
 from tacit.errors import StorageError
+from tacit.inference.counts.model import TabularConstraint
 from tacit.inference.result import FILE, Result, load
 from tacit.runs.array_file import read_arrays, write_arrays
 

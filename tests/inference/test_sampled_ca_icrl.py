@@ -9,15 +9,15 @@ import pytest
 
 import tacit
 from tacit.control import conduct, policy_splice
-from tacit.control.constrained_planning import Dynamics
+from tacit.control.planning import Dynamics
 from tacit.control.policy_mixture import soft_returns, spent_by
 from tacit.control.ppo import PPO
 from tacit.control.soft_planning import occupancy
 from tacit.environments.lab_tasks import chain
-from tacit.environments.tabular_compiled import tabular_compiled
+from tacit.environments.tabular_world import tabular_compiled
 from tacit.errors import ArgumentError, DivergenceError, StorageError
 from tacit.inference import sampled_ca_icrl
-from tacit.inference.counted_belief import LEVELS
+from tacit.inference.counts.counted import LEVELS
 from tacit.inference.data_set import DataSet
 from tacit.inference.round_settings import round_settings
 from tacit.inference.sampled_ca_icrl import SampledRounds

@@ -164,7 +164,7 @@ def test_a_constraint_needs_neither_the_data_nor_this_process(voted, tmp_path):
     program = (
         "import jax, numpy as np\n"
         "jax.config.update('jax_disable_most_optimizations', True)\n"
-        "from tacit.constraints.learned_constraint import LearnedConstraint\n"
+        "from tacit.inference.constraint import LearnedConstraint\n"
         "constraint = LearnedConstraint.load('constraint.safetensors')\n"
         "steps = np.load('steps.npz')\n"
         "for level in (0.5, 0.8, 0.95):\n"

@@ -7,7 +7,7 @@ import pytest
 
 import tacit
 from tacit.environments.lab_tasks import chain
-from tacit.inference.tabular_ca_icrl import TabularCAICRL
+from tacit.inference.counts.method import TabularCAICRL
 from tacit.sufficiency import learning_curve as module
 from tacit.sufficiency.decision import recommend
 from tacit.sufficiency.learning_curve import (

@@ -11,10 +11,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import Autoreset
 
 import tacit
-from tacit.constraints.tabular_constraint import TabularConstraint
 from tacit.environments.tabular_environment import EpisodeError, TabularEnvironment
 from tacit.errors import ArgumentError, TaskError
-from tacit.evaluation.cost_wrapper import CostWrapper, VectorCostWrapper
+from tacit.inference.counts.model import TabularConstraint
+from tacit.use.cost_wrapper import CostWrapper, VectorCostWrapper
 
 LENGTH = 3
 

@@ -6,11 +6,11 @@ import tyro
 
 from tacit.command_line.demonstration_file import read
 from tacit.command_line.tables import console, percent, show_facts
-from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.errors import ArgumentError
 from tacit.evaluation.conformal import calibrate as calibrated
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.experts import ExpertSteps
 from tacit.inference.result import load
 from tacit.inference.simulated_inference import fingerprint
 from tacit.inference.simulated_result import SimulatedResult

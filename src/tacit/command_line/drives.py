@@ -12,12 +12,6 @@ from tacit.command_line.demonstration_file import check_destination, write
 from tacit.command_line.tables import console, percent, progress_bar, show_facts
 from tacit.command_line.tasks import write_builtin
 from tacit.command_line.training import watched
-from tacit.demonstrations.recorded_drivers import drive, recover_actions
-from tacit.environments.highway.driving import Highway, highway_of
-from tacit.environments.highway.highway_environment import HighwayEnvironment, chosen_scenario
-from tacit.environments.highway.observation import GAP_AHEAD
-from tacit.environments.highway.picture import animation
-from tacit.environments.highway.recording import Geometry
 from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
@@ -29,6 +23,12 @@ from tacit.experiments.drivers import (
     held,
     learn_from_drivers,
 )
+from tacit.highway.driving import Highway, highway_of
+from tacit.highway.highway_environment import HighwayEnvironment, chosen_scenario
+from tacit.highway.observation import GAP_AHEAD
+from tacit.highway.picture import animation
+from tacit.highway.recorded_drivers import drive, recover_actions
+from tacit.highway.recording import Geometry
 from tacit.reports.page import write_page
 from tacit.runs.atomic_write import atomic_write
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from tacit.argument_checks import check_count
 from tacit.command_line.tables import console, percent, progress_bar, show_table
-from tacit.environments.highway.faults import find_fault
-from tacit.environments.highway.highd_writer import write_highd
-from tacit.environments.highway.synthetic_traffic import SeenTraffic
-from tacit.environments.highway.traffic import Traffic
 from tacit.errors import ArgumentError, StorageError
+from tacit.highway.faults import find_fault
+from tacit.highway.highd_writer import write_highd
+from tacit.highway.synthetic_traffic import SeenTraffic
+from tacit.highway.traffic import Traffic
 
 
 @dataclass(frozen=True)

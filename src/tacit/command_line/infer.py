@@ -12,16 +12,16 @@ from tacit.command_line.demonstration_file import read
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.command_line.tasks import find_task
 from tacit.command_line.training import method_settings, watched, with_settings
-from tacit.constraints.reach_model import ReachModel
 from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_compiled import simulated
+from tacit.environments.tabular_world import simulated
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.evaluate import Evaluation
 from tacit.inference.method import Method
 from tacit.inference.methods import check_method, forward_preset, kind_of
+from tacit.inference.reach.model import ReachModel
 from tacit.inference.result import Result
 from tacit.inference.round_settings import round_settings
 from tacit.inference.sampled_inference import in_rounds

@@ -14,7 +14,7 @@ from tacit.control import learner as learning
 from tacit.control.actor import Actor
 from tacit.control.learner import Learner, Progress, Rollout
 from tacit.control.ppo import PPO
-from tacit.environments.compiled import CompiledTask, autoreset
+from tacit.environments.jax_world import CompiledTask, autoreset
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, DivergenceError
@@ -81,7 +81,7 @@ def train_compiled(
     """
     if isinstance(task, TabularTask | SimulatedTask):
         raise ArgumentError(
-            f"{task.name} is no pure-JAX task: see tacit.environments.tabular_compiled for tables, "
+            f"{task.name} is no pure-JAX task: see tacit.environments.tabular_world for tables, "
             "and tacit.train_expert for simulators"
         )
     if not isinstance(seeds, Sequence) or not len(seeds):

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from tacit.environments.tabular_compiled import TabularCompiled, drawn
+from tacit.environments.tabular_world import TabularCompiled, drawn
 
 WATCHED, TOGETHER = 2**17, 2**10
 """Episodes in which a policy is watched, and how many of them run side by side: costs must be known

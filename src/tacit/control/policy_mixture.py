@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from tacit.control.constrained_planning import attainable_budget
+from tacit.control.planning import attainable_budget
 
 NEVER = 1e-6
 """How present a policy is where it never was."""

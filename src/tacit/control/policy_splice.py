@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from tacit.control.conduct import side_by_side
-from tacit.environments.tabular_compiled import TabularCompiled, drawn
+from tacit.environments.tabular_world import TabularCompiled, drawn
 
 TRIES = 2**12
 """How often a policy acts in every state at every step, to find out what it is worth there."""

@@ -24,7 +24,7 @@ from tacit.control.compiled_training import Account, Run, roll_out
 from tacit.control.conduct import side_by_side
 from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
-from tacit.environments.tabular_compiled import TabularCompiled, TabularState
+from tacit.environments.tabular_world import TabularCompiled, TabularState
 
 ELSEWHERE = 0.5
 """Share of the worlds that begin anywhere."""

@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
-from tacit.environments.compiled import CompiledStep, CompiledWorlds
-from tacit.environments.compiled_environment import CompiledEnvironment
-from tacit.environments.compiled_vector_environment import CompiledVectorEnvironment
+from tacit.environments.jax_environment import CompiledEnvironment
+from tacit.environments.jax_vector_environment import CompiledVectorEnvironment
+from tacit.environments.jax_world import CompiledStep, CompiledWorlds
 from tacit.environments.tabular_environment import EpisodeError
 from tacit.environments.task import SimulatedTask
 from tacit.environments.world_checks import check_render_mode

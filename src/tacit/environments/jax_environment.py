@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from tacit.environments.compiled import (
+from tacit.environments.jax_world import (
     CompiledStep,
     CompiledTask,
     cost_of_one,

@@ -9,8 +9,8 @@ from gymnasium.vector.utils import batch_space
 from jaxtyping import Bool, Float
 
 from tacit.argument_checks import check_seed
-from tacit.environments.compiled import CompiledTask, CompiledWorlds, Standing, cost_of_one
-from tacit.environments.compiled_environment import SEEDS
+from tacit.environments.jax_environment import SEEDS
+from tacit.environments.jax_world import CompiledTask, CompiledWorlds, Standing, cost_of_one
 from tacit.errors import ArgumentError
 
 

@@ -19,7 +19,6 @@ from tacit.environments.blocked_locomotion import (
 )
 from tacit.environments.blocked_point import blocked_point
 from tacit.environments.gymnasium_task import gymnasium_task
-from tacit.environments.highway.driving import highway_distance, highway_velocity
 from tacit.environments.lab_tasks import chain, grid_world
 from tacit.environments.mujoco_environment import (
     MujocoEnvironment,
@@ -31,6 +30,7 @@ from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_environment import TabularEnvironment
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
+from tacit.highway.driving import highway_distance, highway_velocity
 
 TABULAR_TASKS: Mapping[str, Callable[..., TabularTask]] = types.MappingProxyType(
     {"Chain": chain, "GridWorld": grid_world}

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
-from tacit.environments.compiled import CompiledStep, CompiledWorlds
-from tacit.environments.compiled_environment import CompiledEnvironment
+from tacit.environments.jax_environment import CompiledEnvironment
+from tacit.environments.jax_world import CompiledStep, CompiledWorlds
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_environment import EpisodeError, draw_agent, draw_map
 from tacit.environments.task import SimulatedTask

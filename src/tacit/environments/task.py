@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 from gymnasium.vector import VectorEnv
 
-from tacit.environments.compiled import CompiledTask
+from tacit.environments.jax_world import CompiledTask
 from tacit.environments.worlds import Worlds
 
 

@@ -19,10 +19,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate, rate_interval
+from tacit.inference.constraint import LearnedConstraint
 
 ROUNDING = 1e-6
 

@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Float
 
 from tacit.argument_checks import check_count
-from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.control.tabular_expert import roll_out
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
@@ -14,7 +13,8 @@ from tacit.errors import ArgumentError
 from tacit.evaluation.execution import SimulatedOutcome, executed, simulated_task, summed
 from tacit.evaluation.intervals import Estimate, mean_interval, rate_interval
 from tacit.evaluation.violation import exact_performance
-from tacit.inference.chosen_policy import breaks
+from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.ending import breaks
 from tacit.inference.result import Result
 
 EXECUTED_EPISODES = 100

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from tacit.control.actor import Actor
 from tacit.control.play import Episodes, as_function, play
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_compiled import simulated
+from tacit.environments.tabular_world import simulated
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 

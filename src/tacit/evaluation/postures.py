@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.errors import ArgumentError
 from tacit.evaluation.recovery import SeenSteps
+from tacit.inference.constraint import LearnedConstraint
 
 POSTURES = 200
 

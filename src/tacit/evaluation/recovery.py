@@ -15,12 +15,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 from scipy.stats import rankdata
 
-from tacit.constraints.learned_constraint import LearnedConstraint
-from tacit.constraints.reach_model import ReachModel
 from tacit.control.play import Act, as_function, play
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
 from tacit.evaluation.simulated_calibration import mixed
+from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.reach.model import ReachModel
 
 EPISODES = 16
 CLUMSY_SHARES = (0.2, 0.5, 1.0)

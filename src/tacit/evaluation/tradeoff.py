@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit.constraints.tabular_constraint import check_confidence
 from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
@@ -19,6 +18,7 @@ from tacit.errors import ArgumentError
 from tacit.evaluation.evaluate import EXECUTED_EPISODES, evaluate, summary
 from tacit.evaluation.execution import FIRST_EXECUTED, execute
 from tacit.evaluation.intervals import Estimate
+from tacit.inference.counts.model import check_confidence
 from tacit.inference.infer import infer
 from tacit.inference.methods import make_method
 from tacit.inference.simulated_inference import Asked, completed, prepared, summed_up

@@ -9,7 +9,6 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.control.judgement import Judgement
 from tacit.control.learner import Rollout
 from tacit.control.multiplier import Multiplier
@@ -20,6 +19,7 @@ from tacit.environments.task import SimulatedTask
 from tacit.evaluation.evaluate import EXECUTED_EPISODES
 from tacit.evaluation.execution import FIRST_EXECUTED, execute
 from tacit.evaluation.intervals import Estimate, rate_interval
+from tacit.inference.constraint import LearnedConstraint
 
 # With a tenth of the rate, one agent in four had not learned to keep a limit after 400,000 steps.
 PRICE = Multiplier(start=5.0, rate=1.0, budget=0.005)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.constraints.reach_model import Rule
 from tacit.control.expert import Expert, collect, train_expert
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import make
@@ -13,6 +12,7 @@ from tacit.environments.task import SimulatedTask
 from tacit.evaluation.evaluate import Evaluation, evaluate
 from tacit.evaluation.tradeoff import Choice, tradeoff
 from tacit.inference.infer import infer
+from tacit.inference.reach.model import Rule
 from tacit.inference.simulated_result import SimulatedResult
 from tacit.reports.feasibility_curve import feasibility_curve
 from tacit.reports.number_panels import Curve, number_panels

@@ -20,8 +20,8 @@ from tacit.environments.tabular import TabularTask
 from tacit.errors import StorageError
 from tacit.evaluation.coverage import reachable_queries, unconstrained_visits
 from tacit.experiments.coverage_cell import Cell, measure
-from tacit.inference.exact_posterior import RuleFamily, limit_rules, plan_for_rules, subset_rules
-from tacit.inference.tabular_ca_icrl import TabularCAICRL
+from tacit.inference.counts.method import TabularCAICRL
+from tacit.inference.counts.posterior import RuleFamily, limit_rules, plan_for_rules, subset_rules
 from tacit.reports.coverage_panels import coverage_panels
 from tacit.runs import versions
 from tacit.runs.atomic_write import atomic_write

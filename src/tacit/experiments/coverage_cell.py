@@ -8,23 +8,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.constraints.belief import Reading, feasibility
-from tacit.constraints.votes import visits_of
-from tacit.control.constrained_planning import Dynamics
 from tacit.control.expert import Expert
+from tacit.control.planning import Dynamics
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.evaluation.coverage import distance_to_oracle, joint_coverage, pointwise_coverage
 from tacit.evaluation.intervals import mean_intervals
 from tacit.evaluation.violation import performance_of
-from tacit.inference.exact_posterior import (
+from tacit.inference.confidence.belief import Reading, feasibility
+from tacit.inference.confidence.votes import visits_of
+from tacit.inference.counts.many_data_sets import Beliefs, VisitCounts, learn_beliefs, plan_policies
+from tacit.inference.counts.method import TabularCAICRL
+from tacit.inference.counts.posterior import (
     ExactPosterior,
     RuleExperts,
     action_counts,
     posteriors,
 )
-from tacit.inference.many_data_sets import Beliefs, VisitCounts, learn_beliefs, plan_policies
-from tacit.inference.tabular_ca_icrl import TabularCAICRL
 from tacit.precision import in_double_precision
 
 

@@ -11,10 +11,10 @@ from tacit.environments.tabular import TabularTask
 from tacit.evaluation.coverage import joint_coverage, pointwise_coverage, reachable_queries
 from tacit.evaluation.intervals import Estimate, mean_intervals
 from tacit.experiments.coverage_cell import allowed_sets, performances
+from tacit.inference.counts.many_data_sets import VisitCounts, learn_beliefs
+from tacit.inference.counts.method import TabularCAICRL
 from tacit.inference.infer import infer
-from tacit.inference.many_data_sets import VisitCounts, learn_beliefs
 from tacit.inference.result import Result
-from tacit.inference.tabular_ca_icrl import TabularCAICRL
 from tacit.sufficiency.answer import Answer
 from tacit.sufficiency.decision import sufficient
 

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from tacit.constraints.reach_model import Rule
 from tacit.control.ppo import PPO
-from tacit.demonstrations.recorded_drivers import Recovered, drive
 from tacit.demonstrations.trajectories import Trajectories
-from tacit.environments.highway.driving import highway_of
-from tacit.environments.highway.neighbours import SIGHT
-from tacit.environments.highway.observation import FEATURES, GAP_AHEAD, SPEED, gap_and_speed
-from tacit.environments.highway.recording import RecordingError
 from tacit.environments.task import SimulatedTask
+from tacit.highway.driving import highway_of
+from tacit.highway.neighbours import SIGHT
+from tacit.highway.observation import FEATURES, GAP_AHEAD, SPEED, gap_and_speed
+from tacit.highway.recorded_drivers import Recovered, drive
+from tacit.highway.recording import RecordingError
 from tacit.inference.infer import infer
 from tacit.inference.methods import forward_preset
-from tacit.inference.reach_ca_icrl import ReachCAICRL
+from tacit.inference.reach.method import ReachCAICRL
+from tacit.inference.reach.model import Rule
 from tacit.inference.simulated_result import SimulatedResult
 from tacit.reports.driving_map import driving_map
 from tacit.reports.feasibility_curve import feasibility_curve

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tacit.argument_checks import check_count, check_seed
-from tacit.constraints.tabular_constraint import check_confidence
 from tacit.control.expert import Expert, collect
 from tacit.control.ppo import PPO
 from tacit.environments.registry import nearest
@@ -33,7 +32,8 @@ from tacit.experiments.methods_workers import (
     run_here,
     run_in_processes,
 )
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.counts.model import check_confidence
+from tacit.inference.experts import ExpertSteps
 from tacit.inference.simulated_inference import fingerprint
 from tacit.runs import versions
 from tacit.runs.atomic_write import atomic_write

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from tacit.environments.highway.highd_writer import write_highd
-from tacit.environments.highway.recording_cache import cache_folder
-from tacit.environments.highway.three_files import PARTS
-from tacit.environments.highway.traffic import Traffic
 from tacit.errors import StorageError
+from tacit.highway.highd_writer import write_highd
+from tacit.highway.recording_cache import cache_folder
+from tacit.highway.three_files import PARTS
+from tacit.highway.traffic import Traffic
 from tacit.runs.atomic_write import replace_folder
 
 VERSION = 1

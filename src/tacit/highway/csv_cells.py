@@ -5,7 +5,7 @@ import math
 import re
 from pathlib import Path
 
-from tacit.environments.highway.recording import RecordingError
+from tacit.highway.recording import RecordingError
 
 QUOTED = re.compile(r'"([^"]*)"')
 THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*")

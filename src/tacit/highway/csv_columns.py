@@ -13,14 +13,14 @@ from typing import Any, TextIO
 import numpy as np
 from jaxtyping import Int
 
-from tacit.environments.highway.csv_cells import (
+from tacit.highway.csv_cells import (
     cells_of,
     number_of,
     refuse_ragged_row,
     without_later_entries,
     without_thousands,
 )
-from tacit.environments.highway.recording import RecordingError
+from tacit.highway.recording import RecordingError
 
 BLOCK_ROWS = 50_000
 

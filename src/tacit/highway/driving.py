@@ -13,16 +13,18 @@ import numpy as np
 from jaxtyping import Float
 
 from tacit.argument_checks import check_seed
-from tacit.environments.compiled import CompiledWorlds
-from tacit.environments.highway.highway_environment import (
+from tacit.environments.jax_world import CompiledWorlds
+from tacit.environments.task import SimulatedTask
+from tacit.errors import TaskError
+from tacit.highway.highway_environment import (
     HighwayEnvironment,
     HighwayVectorEnvironment,
 )
-from tacit.environments.highway.highway_task import HighwayTask
-from tacit.environments.highway.observation import GAP_AHEAD
-from tacit.environments.highway.recording import Geometry
-from tacit.environments.highway.replay import Replay
-from tacit.environments.highway.scenario_set import (
+from tacit.highway.highway_task import HighwayTask
+from tacit.highway.observation import GAP_AHEAD
+from tacit.highway.recording import Geometry
+from tacit.highway.replay import Replay
+from tacit.highway.scenario_set import (
     Egos,
     Play,
     Selection,
@@ -32,9 +34,7 @@ from tacit.environments.highway.scenario_set import (
     only,
     with_starts,
 )
-from tacit.environments.highway.scenarios import Scenario
-from tacit.environments.task import SimulatedTask
-from tacit.errors import TaskError
+from tacit.highway.scenarios import Scenario
 from tacit.runs.tree_file import fingerprint
 
 Rules = Literal["distance", "velocity", "both"]

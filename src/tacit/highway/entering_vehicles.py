@@ -3,12 +3,12 @@
 import numpy as np
 from jaxtyping import Float
 
-from tacit.environments.highway.car_following import (
+from tacit.highway.car_following import (
     COMFORTABLE_BRAKING,
     Drivers,
     following_acceleration,
 )
-from tacit.environments.highway.traffic import ENTRANCE, LANE_WIDTH, Traffic
+from tacit.highway.traffic import ENTRANCE, LANE_WIDTH, Traffic
 
 LANE_SPEEDS, LANE_SPREAD = (30.0, 35.0, 38.0), 3.0
 """Desired speed of cars in the right lane, in between, and in the left lane."""

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float
 
-from tacit.environments.highway.csv_columns import Columns, Layout, read_columns
-from tacit.environments.highway.recording import (
+from tacit.highway.csv_columns import Columns, Layout, read_columns
+from tacit.highway.recording import (
     CAR,
     TRUCK,
     Carriageway,
@@ -28,15 +28,15 @@ from tacit.environments.highway.recording import (
     Reading,
     RecordingError,
 )
-from tacit.environments.highway.reference_line import fit_line, heading_difference, mean_heading
-from tacit.environments.highway.three_files import (
+from tacit.highway.reference_line import fit_line, heading_difference, mean_heading
+from tacit.highway.three_files import (
     ThreeFiles,
     match_vehicles,
     read_about_recording,
     refuse_number,
     three_files,
 )
-from tacit.environments.highway.track_pieces import (
+from tacit.highway.track_pieces import (
     Motion,
     extent,
     in_order,

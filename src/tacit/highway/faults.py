@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from tacit.environments.highway.text_table import TextTable
-from tacit.environments.highway.three_files import ThreeFiles, three_files
-from tacit.environments.highway.vehicle_faults import (
+from tacit.errors import ArgumentError, StorageError
+from tacit.highway.text_table import TextTable
+from tacit.highway.three_files import ThreeFiles, three_files
+from tacit.highway.vehicle_faults import (
     cut_frames,
     cut_to_one_frame,
     drop_description,
@@ -26,7 +27,6 @@ from tacit.environments.highway.vehicle_faults import (
     turn_around,
     unknown_directions,
 )
-from tacit.errors import ArgumentError, StorageError
 from tacit.runs.atomic_write import atomic_write
 
 Expected = Literal["error", "warning", "accepted"]

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from tacit.environments.highway.synthetic_traffic import SeenTraffic
-from tacit.environments.highway.traffic import LANE_WIDTH, ROAD_LENGTH
+from tacit.highway.synthetic_traffic import SeenTraffic
+from tacit.highway.traffic import LANE_WIDTH, ROAD_LENGTH
 
 VERGE, MEDIAN = 8.0, 5.0
 """Above the upper carriageway, and between the two."""

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from tacit.environments.highway.csv_columns import Columns, Layout, read_columns
-from tacit.environments.highway.recording import (
+from tacit.highway.csv_columns import Columns, Layout, read_columns
+from tacit.highway.recording import (
     CAR,
     TRUCK,
     Carriageway,
@@ -27,13 +27,13 @@ from tacit.environments.highway.recording import (
     RecordingError,
     refuse_geometry,
 )
-from tacit.environments.highway.three_files import (
+from tacit.highway.three_files import (
     ThreeFiles,
     match_vehicles,
     read_about_recording,
     three_files,
 )
-from tacit.environments.highway.track_pieces import (
+from tacit.highway.track_pieces import (
     Motion,
     Sizes,
     in_order,

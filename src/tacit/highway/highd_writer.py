@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from tacit.argument_checks import check_count
-from tacit.environments.highway.highd_boxes import (
+from tacit.errors import ArgumentError
+from tacit.highway.highd_boxes import (
     AHEAD,
     ALONGSIDE,
     BEHIND,
@@ -22,9 +23,8 @@ from tacit.environments.highway.highd_boxes import (
     lane_markings,
     neighbours,
 )
-from tacit.environments.highway.synthetic_traffic import SeenTraffic, simulate
-from tacit.environments.highway.traffic import FRAME_RATE, ROAD_LENGTH, Traffic
-from tacit.errors import ArgumentError
+from tacit.highway.synthetic_traffic import SeenTraffic, simulate
+from tacit.highway.traffic import FRAME_RATE, ROAD_LENGTH, Traffic
 from tacit.runs.atomic_write import atomic_write
 
 SPEED_LIMIT = 36.11

@@ -9,15 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, UInt8
 
-from tacit.environments.compiled import Standing, cost_of_one
-from tacit.environments.compiled_environment import CompiledEnvironment
-from tacit.environments.compiled_vector_environment import CompiledVectorEnvironment
-from tacit.environments.highway.highway_task import DriveState, HighwayTask
-from tacit.environments.highway.observation import FEATURES, gap_and_speed, reasons_in
-from tacit.environments.highway.scenarios import Scenario
+from tacit.environments.jax_environment import CompiledEnvironment
+from tacit.environments.jax_vector_environment import CompiledVectorEnvironment
+from tacit.environments.jax_world import Standing, cost_of_one
 from tacit.environments.tabular_environment import EpisodeError
 from tacit.environments.world_checks import RENDER_MODES, check_render_mode
 from tacit.errors import ArgumentError
+from tacit.highway.highway_task import DriveState, HighwayTask
+from tacit.highway.observation import FEATURES, gap_and_speed, reasons_in
+from tacit.highway.scenarios import Scenario
 
 
 @eqx.filter_jit
@@ -99,7 +99,7 @@ class HighwayEnvironment(CompiledEnvironment):
             return None
         if self.state is None:
             raise EpisodeError("there is nothing to draw: call reset() before render()")
-        from tacit.environments.highway.picture import draw
+        from tacit.highway.picture import draw
 
         return draw(self.task, self.state, self.observation)
 

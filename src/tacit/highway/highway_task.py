@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from tacit.environments.compiled import CompiledStep
-from tacit.environments.highway.boxes import (
+from tacit.environments.jax_world import CompiledStep
+from tacit.highway.boxes import (
     Box,
     gap_on_axes,
     heading,
@@ -27,8 +27,8 @@ from tacit.environments.highway.boxes import (
     reach,
     swept,
 )
-from tacit.environments.highway.neighbours import find_neighbours, lane_of, read_frame
-from tacit.environments.highway.observation import (
+from tacit.highway.neighbours import find_neighbours, lane_of, read_frame
+from tacit.highway.observation import (
     FEATURES,
     GAP_AHEAD,
     SPEED,
@@ -38,9 +38,9 @@ from tacit.environments.highway.observation import (
     goal_distances,
     observe,
 )
-from tacit.environments.highway.recording import Geometry
-from tacit.environments.highway.replay import Replay
-from tacit.environments.highway.scenarios import EGO_LENGTH, EGO_WIDTH
+from tacit.highway.recording import Geometry
+from tacit.highway.replay import Replay
+from tacit.highway.scenarios import EGO_LENGTH, EGO_WIDTH
 
 STRONGEST = 11.5
 REWARDS = {"goal": 50.0, "time_out": -10.0, "collision": -50.0, "off_road": -20.0}

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from tacit.environments.highway.boxes import Box, distance, heading, length, reach
-from tacit.environments.highway.recording import SLOW
+from tacit.highway.boxes import Box, distance, heading, length, reach
+from tacit.highway.recording import SLOW
 
 SIGHT = 100.0
 """How far the ego sees, and the distance that is shown where nobody is there."""

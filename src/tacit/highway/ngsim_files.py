@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from tacit.environments.highway.csv_columns import Columns
-from tacit.environments.highway.ngsim_tables import I_80, MAIN_LANES, US_101, ngsim_periods
-from tacit.environments.highway.recording import (
+from tacit.highway.csv_columns import Columns
+from tacit.highway.ngsim_tables import I_80, MAIN_LANES, US_101, ngsim_periods
+from tacit.highway.recording import (
     CAR,
     TRUCK,
     Carriageway,
@@ -26,7 +26,7 @@ from tacit.environments.highway.recording import (
     RecordingError,
     Track,
 )
-from tacit.environments.highway.track_pieces import (
+from tacit.highway.track_pieces import (
     Motion,
     extent,
     in_order,

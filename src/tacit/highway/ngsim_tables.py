@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 
-from tacit.environments.highway.csv_columns import Columns, Layout, blocks, joined, text_of
-from tacit.environments.highway.recording import RecordingError
-from tacit.environments.highway.track_pieces import refuse_frames
 from tacit.errors import ArgumentError
+from tacit.highway.csv_columns import Columns, Layout, blocks, joined, text_of
+from tacit.highway.recording import RecordingError
+from tacit.highway.track_pieces import refuse_frames
 
 US_101, I_80 = "us-101", "i-80"
 MAIN_LANES = {US_101: 5, I_80: 6}

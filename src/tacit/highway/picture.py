@@ -12,10 +12,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
 
-from tacit.environments.highway.highway_task import DriveState, HighwayTask
-from tacit.environments.highway.neighbours import SIGHT
-from tacit.environments.highway.observation import GAP_AHEAD, gap_and_speed, reasons_in
-from tacit.environments.highway.scenarios import EGO_LENGTH, EGO_WIDTH
+from tacit.highway.highway_task import DriveState, HighwayTask
+from tacit.highway.neighbours import SIGHT
+from tacit.highway.observation import GAP_AHEAD, gap_and_speed, reasons_in
+from tacit.highway.scenarios import EGO_LENGTH, EGO_WIDTH
 
 BEHIND, AHEAD = 60.0, 110.0
 """Metres of road that are shown."""

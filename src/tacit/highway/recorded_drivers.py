@@ -25,11 +25,11 @@ import scipy.linalg
 from jaxtyping import Array, Float
 
 from tacit.demonstrations.trajectories import Trajectories
-from tacit.environments.compiled import CompiledStep
-from tacit.environments.highway.driving import Highway
-from tacit.environments.highway.highway_task import STRONGEST, HighwayTask
-from tacit.environments.highway.observation import reasons_in
-from tacit.environments.highway.recording import RecordingError
+from tacit.environments.jax_world import CompiledStep
+from tacit.highway.driving import Highway
+from tacit.highway.highway_task import STRONGEST, HighwayTask
+from tacit.highway.observation import reasons_in
+from tacit.highway.recording import RecordingError
 
 CLOSE, FAITHFUL = 0.03, 0.05
 """Metres: what the fit aims at, and beyond which a driver is left out."""

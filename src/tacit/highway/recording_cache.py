@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.environments.highway.recording import Carriageway, Notices, Reading, Track
 from tacit.errors import StorageError
+from tacit.highway.recording import Carriageway, Notices, Reading, Track
 from tacit.runs.atomic_write import atomic_write
 
 PARTS = ("boundaries", "tracks", "sizes", "states")

@@ -7,27 +7,27 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from tacit.environments.highway.exid_files import exid_reading
-from tacit.environments.highway.highd_files import highd_reading
-from tacit.environments.highway.ngsim_files import ngsim_reading
-from tacit.environments.highway.ngsim_tables import first_line, is_ngsim, sites_in
-from tacit.environments.highway.recording import (
+from tacit.errors import ArgumentError
+from tacit.highway.exid_files import exid_reading
+from tacit.highway.highd_files import highd_reading
+from tacit.highway.ngsim_files import ngsim_reading
+from tacit.highway.ngsim_tables import first_line, is_ngsim, sites_in
+from tacit.highway.recording import (
     Carriageway,
     Geometry,
     Reading,
     RecordingError,
     refuse_geometry,
 )
-from tacit.environments.highway.recording_cache import (
+from tacit.highway.recording_cache import (
     cache_folder,
     cache_key,
     cache_path,
     keep,
     recall,
 )
-from tacit.environments.highway.three_files import PARTS, ThreeFiles, three_files
-from tacit.environments.highway.us101_clips import us101_clip_names, us101_reading
-from tacit.errors import ArgumentError
+from tacit.highway.three_files import PARTS, ThreeFiles, three_files
+from tacit.highway.us101_clips import us101_clip_names, us101_reading
 
 DataSet = Literal["highD", "exiD", "NGSIM", "US-101 clips"]
 ONE_OF_THREE = re.compile(rf"(.+)_(?:{'|'.join(PARTS)})\.csv(?:\.gz)?")

@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from tacit.environments.highway.boxes import Box
-from tacit.environments.highway.neighbours import SLOT_COLUMNS, lane_of
-from tacit.environments.highway.observation import Surroundings
-from tacit.environments.highway.recording import Carriageway, Geometry, Track
-from tacit.environments.highway.route import Route
-from tacit.environments.highway.scenarios import Cast, Scenario
+from tacit.highway.boxes import Box
+from tacit.highway.neighbours import SLOT_COLUMNS, lane_of
+from tacit.highway.observation import Surroundings
+from tacit.highway.recording import Carriageway, Geometry, Track
+from tacit.highway.route import Route
+from tacit.highway.scenarios import Cast, Scenario
 
 NO_BOUNDARY = -1e9
 JUMP_START, JUMP_END = 240.0, 253.8

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tacit.environments.highway.boxes import heading, length
+from tacit.highway.boxes import heading, length
 
 LOOK_AHEAD = (-1000.0, 0.0, 5.0, 15.0, 100.0)
 """Where the route is shown, in metres from the ego's place on it; cut to the route's ends."""

@@ -11,12 +11,12 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from tacit.environments.highway.builtin_recordings import builtin_folder
-from tacit.environments.highway.recording import Geometry, RecordingError
-from tacit.environments.highway.recording_folder import RecordingSource, find_recordings
-from tacit.environments.highway.replay import Piece, Replay, piece_of, stack_replay
-from tacit.environments.highway.scenarios import Egos, Scenario, cast_window, windows
 from tacit.errors import TaskError
+from tacit.highway.builtin_recordings import builtin_folder
+from tacit.highway.recording import Geometry, RecordingError
+from tacit.highway.recording_folder import RecordingSource, find_recordings
+from tacit.highway.replay import Piece, Replay, piece_of, stack_replay
+from tacit.highway.scenarios import Egos, Scenario, cast_window, windows
 
 Split = Literal["train", "test", "all"]
 SplitBy = Literal["recording", "scenario"]

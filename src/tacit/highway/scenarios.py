@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from tacit.environments.highway.recording import CAR, SLOW, Carriageway, Geometry, Track
+from tacit.highway.recording import CAR, SLOW, Carriageway, Geometry, Track
 
 EGO_LENGTH, EGO_WIDTH = 4.508, 1.610
 """Every ego is a BMW 320i, whatever car it stands for."""

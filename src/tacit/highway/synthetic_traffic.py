@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from tacit.environments.highway.car_following import (
+from tacit.highway.car_following import (
     Drivers,
     acceleration_behind,
     change_incentive,
     leaders,
 )
-from tacit.environments.highway.entering_vehicles import Entries, empty_road
-from tacit.environments.highway.traffic import (
+from tacit.highway.entering_vehicles import Entries, empty_road
+from tacit.highway.traffic import (
     EXIT,
     FRAME_RATE,
     LANE_WIDTH,

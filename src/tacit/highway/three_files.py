@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from tacit.environments.highway.csv_columns import Columns, Layout, read_columns
-from tacit.environments.highway.recording import Notices, RecordingError
+from tacit.highway.csv_columns import Columns, Layout, read_columns
+from tacit.highway.recording import Notices, RecordingError
 
 PARTS = ("recordingMeta", "tracksMeta", "tracks")
 

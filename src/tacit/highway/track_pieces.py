@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from tacit.environments.highway.csv_columns import Columns
-from tacit.environments.highway.recording import CAR, TRUCK, Notices, RecordingError, Track
+from tacit.highway.csv_columns import Columns
+from tacit.highway.recording import CAR, TRUCK, Notices, RecordingError, Track
 
 LENGTHS, WIDTHS = (1.0, 30.0), (0.5, 4.0)
 """Sizes in metres that a vehicle can have."""

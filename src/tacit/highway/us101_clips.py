@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.environments.highway.csv_columns import Columns, Layout, blocks, joined, read_columns
-from tacit.environments.highway.recording import Carriageway, Notices, Reading, RecordingError
-from tacit.environments.highway.track_pieces import (
+from tacit.highway.csv_columns import Columns, Layout, blocks, joined, read_columns
+from tacit.highway.recording import Carriageway, Notices, Reading, RecordingError
+from tacit.highway.track_pieces import (
     Motion,
     extent,
     in_order,

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from tacit.environments.highway.text_table import TextTable
-from tacit.environments.highway.three_files import ThreeFiles
+from tacit.highway.text_table import TextTable
+from tacit.highway.three_files import ThreeFiles
 
 FEWEST_ROWS = 10
 """Of the vehicle that is damaged, so that something is left of it."""

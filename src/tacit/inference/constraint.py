@@ -9,15 +9,15 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Shaped
 
-from tacit.constraints.classifier_model import ClassifierModel
-from tacit.constraints.confidence_constraint import BeliefModel
-from tacit.constraints.expert_memory import Evidence
-from tacit.constraints.inputs import Inputs
-from tacit.constraints.reach_model import ReachModel, Rule
-from tacit.constraints.stored_space import described_space, space_of
-from tacit.constraints.tabular_constraint import check_confidence
-from tacit.constraints.variational_model import VariationalModel
 from tacit.errors import ArgumentError, StorageError
+from tacit.inference.baselines.classifier_model import ClassifierModel
+from tacit.inference.baselines.variational_model import VariationalModel
+from tacit.inference.counts.model import check_confidence
+from tacit.inference.encoder.belief_model import BeliefModel
+from tacit.inference.encoder.memory import Evidence
+from tacit.inference.inputs import Inputs
+from tacit.inference.reach.model import ReachModel, Rule
+from tacit.inference.stored_space import described_space, space_of
 from tacit.runs.tree_file import read_stored, write_tree
 
 KIND = "constraint"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from tacit.constraints.votes import visits_of
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
+from tacit.inference.confidence.votes import visits_of
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from contextlib import closing
 import numpy as np
 from jaxtyping import Bool
 
-from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.control.actor import Actor
 from tacit.control.play import Episodes, as_function, play
 from tacit.control.trainer import Trainer
+from tacit.inference.constraint import LearnedConstraint
 
 EPISODES = 64
 INFEASIBLE = 0.5

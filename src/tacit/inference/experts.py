@@ -6,11 +6,11 @@ import gymnasium
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from tacit.constraints.inputs import Steps
 from tacit.demonstrations import checks
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, DemonstrationError
+from tacit.inference.inputs import Steps
 
 # Simulators report what they did in float32: a demonstrated action may be off by its rounding.
 OUTSIDE = 1e-4

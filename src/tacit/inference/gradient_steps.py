@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from tacit.constraints.inputs import Steps
 from tacit.control.ppo import moved
 from tacit.inference.importance_weights import drift, importance_weights
+from tacit.inference.inputs import Steps
 
 
 class Minibatch(NamedTuple):

@@ -9,23 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacit.argument_checks import check_seed
-from tacit.constraints.tabular_constraint import TabularConstraint
-from tacit.constraints.votes import visits_of
-from tacit.control.constrained_planning import Dynamics, Plan
+from tacit.control.planning import Dynamics, Plan
 from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import nearest
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_compiled import tables_sha256
+from tacit.environments.tabular_world import tables_sha256
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.inference.methods import check_method
-from tacit.inference.result import Result
-from tacit.inference.sampled_inference import in_rounds, infer_sampled
-from tacit.inference.sampled_lab import as_simulated
-from tacit.inference.simulated_inference import Asked, fingerprint, infer_simulated
-from tacit.inference.simulated_result import SimulatedResult
-from tacit.inference.tabular_ca_icrl import (
+from tacit.inference.confidence.votes import visits_of
+from tacit.inference.counts.method import (
     Objective,
     Reading,
     TabularCAICRL,
@@ -34,6 +27,13 @@ from tacit.inference.tabular_ca_icrl import (
     forward_control,
     learn_constraint,
 )
+from tacit.inference.counts.model import TabularConstraint
+from tacit.inference.methods import check_method
+from tacit.inference.result import Result
+from tacit.inference.sampled_inference import in_rounds, infer_sampled
+from tacit.inference.sampled_lab import as_simulated
+from tacit.inference.simulated_inference import Asked, fingerprint, infer_simulated
+from tacit.inference.simulated_result import SimulatedResult
 from tacit.precision import in_double_precision
 from tacit.runs import versions
 from tacit.runs.continued import Told
@@ -104,7 +104,7 @@ def infer(
         threads: for the simulator, None for all cores.
         progress: is told the numbers of every update, or of every round.
         notice: is told sentences about what was found in the folder.
-        settings: of the method, see its class, such as `tacit.inference.ca_icrl.CAICRL`; on a
+        settings: of the method, see its class, such as `tacit.inference.encoder.method.CAICRL`; on a
             tabular task `objective`, `votes` and `reading` of `TabularCAICRL`.
     """
     check_request(task, method, seed)

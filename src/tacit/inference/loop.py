@@ -18,14 +18,14 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from tacit.constraints.inputs import Inputs
 from tacit.control.judgement import no_costs
 from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
 from tacit.control.trainer import Trainer
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, DivergenceError
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.experts import ExpertSteps
+from tacit.inference.inputs import Inputs
 from tacit.inference.method import Learned, Method, Round
 from tacit.inference.replay import Replay
 

@@ -10,11 +10,11 @@ import optax
 from jaxtyping import Array, Float, Key
 
 from tacit.argument_checks import check_count
-from tacit.constraints.inputs import Inputs
 from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
 from tacit.errors import ArgumentError
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.experts import ExpertSteps
+from tacit.inference.inputs import Inputs
 from tacit.inference.replay import Replay
 
 

@@ -4,21 +4,21 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.constraints.votes import LEARNED_VOTES
 from tacit.control import presets
 from tacit.control.multiplier import Multiplier
 from tacit.control.ppo import PPO
 from tacit.environments.registry import nearest
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.inference.bc2l import BC2L
-from tacit.inference.ca_icrl import CAICRL, OBJECTIVES
-from tacit.inference.gacl import GACL
-from tacit.inference.icl import ICL
-from tacit.inference.icrl import ICRL
+from tacit.inference.baselines.bc2l import BC2L
+from tacit.inference.baselines.gacl import GACL
+from tacit.inference.baselines.icl import ICL
+from tacit.inference.baselines.icrl import ICRL
+from tacit.inference.baselines.vicrl import VICRL
+from tacit.inference.confidence.votes import LEARNED_VOTES
+from tacit.inference.encoder.method import CAICRL, OBJECTIVES
 from tacit.inference.method import Method
-from tacit.inference.reach_ca_icrl import ReachCAICRL
-from tacit.inference.vicrl import VICRL
+from tacit.inference.reach.method import ReachCAICRL
 
 KINDS: dict[str, type[Method]] = {
     method.name: method for method in (ReachCAICRL, ICRL, VICRL, BC2L, GACL, ICL)

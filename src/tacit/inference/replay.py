@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from tacit.constraints.inputs import Steps
 from tacit.control.learner import Rollout
+from tacit.inference.inputs import Steps
 
 
 @dataclass

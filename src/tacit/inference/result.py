@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.constraints.tabular_constraint import TabularConstraint
 from tacit.environments.tabular import TabularTask
 from tacit.errors import StorageError, TaskError
+from tacit.inference.counts.model import TabularConstraint
 from tacit.inference.simulated_result import KIND as SIMULATED
 from tacit.inference.simulated_result import load_simulated
 from tacit.runs.array_file import read_arrays, write_arrays

@@ -21,16 +21,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from tacit.constraints.belief import step_cost
-from tacit.constraints.votes import counted_votes
 from tacit.control.conduct import watch_policies
 from tacit.control.policy_mixture import Mixture, pairs_of, soft_mixture, spent_by
 from tacit.control.ppo import PPO
 from tacit.control.sampled_planning import Orders, soft_policies
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_compiled import tabular_compiled
+from tacit.environments.tabular_world import tabular_compiled
 from tacit.errors import DivergenceError
-from tacit.inference.counted_belief import LEVELS
+from tacit.inference.confidence.belief import step_cost
+from tacit.inference.confidence.votes import counted_votes
+from tacit.inference.counts.counted import LEVELS
 from tacit.inference.data_set import DataSet
 from tacit.inference.sampling_plans import LEAST_PRICE, PLANS, SWEPT, Plan
 

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from tacit.constraints.belief import forward_budget, step_cost
 from tacit.control.conduct import watch_policies
 from tacit.control.policy_mixture import mixed_policy, pairs_of, soft_mixture, spent_by
 from tacit.control.policy_splice import outlooks, spliced, surer
+from tacit.inference.confidence.belief import forward_budget, step_cost
 from tacit.inference.sampled_ca_icrl import SampledRounds
 
 PRICES = tuple(10 ** (2 + number / 8) for number in range(21))

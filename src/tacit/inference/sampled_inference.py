@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from tacit.constraints.tabular_constraint import check_confidence
-from tacit.constraints.votes import visits_of
 from tacit.control.expert import check_training
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_compiled import tables_sha256
+from tacit.environments.tabular_world import tables_sha256
 from tacit.errors import ArgumentError
+from tacit.inference.confidence.votes import visits_of
+from tacit.inference.counts.method import TabularCAICRL, constraint_of
+from tacit.inference.counts.model import check_confidence
 from tacit.inference.data_set import DataSet
 from tacit.inference.methods import kind_of
-from tacit.inference.reach_ca_icrl import ReachCAICRL
+from tacit.inference.reach.method import ReachCAICRL
 from tacit.inference.result import Result
 from tacit.inference.round_settings import checked_settings
 from tacit.inference.sampled_ca_icrl import SampledRounds
 from tacit.inference.sampled_ending import endings, facts
 from tacit.inference.simulated_inference import Asked, fingerprint
-from tacit.inference.tabular_ca_icrl import TabularCAICRL, constraint_of
 from tacit.runs import versions
 from tacit.runs.continued import Told, run_to_the_end
 

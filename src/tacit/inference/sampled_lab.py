@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from tacit.constraints.votes import visits_of
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_compiled import simulated
+from tacit.environments.tabular_world import simulated
 from tacit.environments.task import SimulatedTask
+from tacit.inference.confidence.votes import visits_of
 
 
 def as_simulated(
@@ -14,7 +14,7 @@ def as_simulated(
 ) -> tuple[SimulatedTask, Trajectories]:
     """The task as a simulator, and demonstrations with its observations: state and time.
 
-    See `tacit.environments.tabular_compiled.TabularCompiled` for the observations.
+    See `tacit.environments.tabular_world.TabularCompiled` for the observations.
     """
     visits_of(task, demonstrations)
     states = demonstrations.observations[:, :, 0]

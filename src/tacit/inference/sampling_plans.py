@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tacit.inference.counted_belief import LEVELS
+from tacit.inference.counts.counted import LEVELS
 
 SWEEPS = 3
 LOW_AND_HIGH = (30.0, 1000.0)

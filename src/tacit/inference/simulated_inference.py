@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.constraints.learned_constraint import LearnedConstraint
-from tacit.constraints.tabular_constraint import check_confidence
 from tacit.control.expert import check_training
 from tacit.control.ppo import PPO
 from tacit.control.simulated_expert import checkpoint_every
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.task import SimulatedTask
-from tacit.inference.chosen_policy import chosen_policy
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.counts.model import check_confidence
+from tacit.inference.ending import chosen_policy
+from tacit.inference.experts import ExpertSteps
 from tacit.inference.loop import Inference
 from tacit.inference.methods import forward_preset, make_method
 from tacit.inference.simulated_result import SimulatedResult

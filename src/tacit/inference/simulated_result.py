@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.control.actor import Actor
 from tacit.environments.registry import COMPILED_TASKS, MUJOCO_TASKS, make
 from tacit.environments.task import SimulatedTask
 from tacit.errors import StorageError, TacitError
+from tacit.inference.constraint import LearnedConstraint
 from tacit.runs.array_file import read_arrays, write_arrays
 
 CONSTRAINT_FILE, POLICY_FILE, SUMMARY_FILE = (

@@ -6,13 +6,13 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from tacit.constraints.classifier_model import ClassifierModel
-from tacit.constraints.inputs import Inputs
-from tacit.constraints.learned_constraint import cost_of
-from tacit.constraints.network_model import NetworkModel
 from tacit.control.learner import Rollout
+from tacit.inference.baselines.classifier_model import ClassifierModel
+from tacit.inference.baselines.networks import NetworkModel
+from tacit.inference.constraint import cost_of
+from tacit.inference.inputs import Inputs
 from tacit.inference.method import Learned, Round
-from tacit.inference.trained_method import JUDGED_EXPERTS, TrainedMethod
+from tacit.inference.trained import JUDGED_EXPERTS, TrainedMethod
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ import optax
 from jaxtyping import Array, Float, Key
 
 from tacit.argument_checks import check_count
-from tacit.constraints.inputs import Inputs, Steps
 from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
 from tacit.errors import ArgumentError
-from tacit.inference.constraint_update import Minibatch, gradient_passes
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.experts import ExpertSteps
+from tacit.inference.gradient_steps import Minibatch, gradient_passes
 from tacit.inference.importance_weights import DRIFT_LIMITS
+from tacit.inference.inputs import Inputs, Steps
 from tacit.inference.method import Learned, Method, Round
 from tacit.inference.replay import Replay, sample_steps
 

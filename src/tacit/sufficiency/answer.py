@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.constraints.learned_constraint import LearnedConstraint
-from tacit.constraints.tabular_constraint import TabularConstraint
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.evaluation.intervals import Estimate
+from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.counts.model import TabularConstraint
 from tacit.sufficiency.learning_curve import LearningCurve
 
 FEW = 30

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tacit.constraints.tabular_constraint import check_confidence
-from tacit.constraints.votes import visits_of
 from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate
+from tacit.inference.confidence.votes import visits_of
+from tacit.inference.counts.many_data_sets import VisitCounts
+from tacit.inference.counts.method import Objective, Reading, TabularCAICRL, Votes, fitting_votes
+from tacit.inference.counts.model import check_confidence
 from tacit.inference.infer import check_exact, check_request, infer
-from tacit.inference.many_data_sets import VisitCounts
-from tacit.inference.tabular_ca_icrl import Objective, Reading, TabularCAICRL, Votes, fitting_votes
 from tacit.runs.continued import Told
 from tacit.sufficiency.answer import Answer, History, recommend, words, worth_of
 from tacit.sufficiency.learning_curve import learning_curve, policy_values
@@ -62,7 +62,7 @@ def sufficient(
             until the answer is yes or `limit` is reached.
         limit: the most demonstrations to hold.
         seed: of the random subsets, and of the simulation.
-        objective: on tabular tasks, see `tacit.inference.tabular_ca_icrl.TabularCAICRL`.
+        objective: on tabular tasks, see `tacit.inference.counts.method.TabularCAICRL`.
         votes: likewise; by default those that go with the objective.
         reading: how a confidence is read off the belief.
         forward: settings of PPO on a simulated task; None for those of the task.

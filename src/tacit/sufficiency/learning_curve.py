@@ -7,14 +7,14 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.stats import t as student_t
 
-from tacit.constraints.votes import visits_of
-from tacit.control.constrained_planning import Dynamics
+from tacit.control.planning import Dynamics
 from tacit.control.soft_planning import occupancy
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.evaluation.intervals import Estimate
-from tacit.inference.many_data_sets import VisitCounts, learn_beliefs, plan_policies
-from tacit.inference.tabular_ca_icrl import TabularCAICRL
+from tacit.inference.confidence.votes import visits_of
+from tacit.inference.counts.many_data_sets import VisitCounts, learn_beliefs, plan_policies
+from tacit.inference.counts.method import TabularCAICRL
 from tacit.precision import in_double_precision
 
 SUBSETS = 8

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from tacit.constraints.learned_constraint import LearnedConstraint
 from tacit.control.actor import Actor
 from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.task import SimulatedTask
 from tacit.evaluation.execution import FIRST_EXECUTED, execute
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.experts import ExpertSteps
 from tacit.inference.simulated_inference import Asked, completed, prepared, summed_up
 from tacit.runs.continued import Told
 from tacit.sufficiency.learning_curve import LearningCurve

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from tacit.environments.gymnasium_wrappers import kept
 from tacit.environments.tabular_environment import EpisodeError
 from tacit.errors import ArgumentError
-from tacit.evaluation.step_judge import Constraint, Judge
+from tacit.use.judge import Constraint, Judge
 
 NOT_RESET = "no episode is running: call reset() before step()"
 

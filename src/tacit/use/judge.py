@@ -9,10 +9,10 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.spaces.utils import flatten
 from jaxtyping import Bool, Float, Int, Shaped
 
-from tacit.constraints.tabular_constraint import TabularConstraint
 from tacit.control.play import within
 from tacit.environments.gymnasium_wrappers import flat_actions, flat_box
 from tacit.errors import ArgumentError
+from tacit.inference.counts.model import TabularConstraint
 
 LARGEST_TABLE = 1_000_000
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.constraints import density
-from tacit.constraints.density import Flow, fit_flow
+from tacit.inference.baselines import density
+from tacit.inference.baselines.density import Flow, fit_flow
 
 NUMBER = 2000
 COVARIANCE = np.array([[1.0, 0.8], [0.8, 2.0]])

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from tacit.constraints.belief import beta_divergence
-from tacit.constraints.inputs import Inputs, Steps
 from tacit.control.learner import Rollout
-from tacit.inference import vicrl
-from tacit.inference.bc2l import BC2L
-from tacit.inference.ca_icrl import CAICRL, SMALLEST, Memory
-from tacit.inference.constraint_update import Minibatch, gradient_passes
-from tacit.inference.gacl import DISCOUNT, GACL, shaped_rewards
-from tacit.inference.gacl import SMALLEST as FLOOR
-from tacit.inference.icl import ICL
-from tacit.inference.icrl import ICRL
+from tacit.inference.baselines import vicrl
+from tacit.inference.baselines.bc2l import BC2L
+from tacit.inference.baselines.gacl import DISCOUNT, GACL, shaped_rewards
+from tacit.inference.baselines.gacl import SMALLEST as FLOOR
+from tacit.inference.baselines.icl import ICL
+from tacit.inference.baselines.icrl import ICRL
+from tacit.inference.baselines.vicrl import VICRL
+from tacit.inference.confidence.belief import beta_divergence
+from tacit.inference.encoder.method import CAICRL, SMALLEST, Memory
+from tacit.inference.encoder.voters import Voters
+from tacit.inference.gradient_steps import Minibatch, gradient_passes
 from tacit.inference.importance_weights import DRIFT_LIMITS
+from tacit.inference.inputs import Inputs, Steps
 from tacit.inference.method import Learned
-from tacit.inference.vicrl import VICRL
-from tacit.inference.voters import Voters
 
 BOX = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
 RANDOM = np.random.default_rng(0)

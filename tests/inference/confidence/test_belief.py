@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tacit.constraints import belief
 from tacit.errors import ArgumentError
+from tacit.inference.confidence import belief
 
 SIZE = 32
 often = settings(max_examples=40, deadline=None)

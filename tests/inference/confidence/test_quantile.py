@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import betainc, betaincinv, polygamma
 
-from tacit.constraints.beta_quantile import beta_quantile
 from tacit.errors import ArgumentError
+from tacit.inference.confidence.quantile import beta_quantile
 
 PROBABILITIES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)
 DTYPES = (np.float32, np.float64)

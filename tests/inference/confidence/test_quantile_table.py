@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv
 
-from tacit.constraints.beta_quantile import beta_quantile
-from tacit.constraints.quantile_table import QuantileTable
 from tacit.errors import ArgumentError
+from tacit.inference.confidence.quantile import beta_quantile
+from tacit.inference.confidence.quantile_table import QuantileTable
 
 PROBABILITIES = (0.01, 0.9)
 AXIS = np.geomspace(1, 20001, 40)

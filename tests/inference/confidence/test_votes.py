@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.constraints.votes import (
+from tacit.demonstrations.trajectories import Trajectories
+from tacit.environments.tabular import TabularTask
+from tacit.errors import DemonstrationError
+from tacit.inference.confidence.votes import (
     COUNTED_VOTES,
     LEARNED_VOTES,
     counted_votes,
@@ -15,9 +18,6 @@ from tacit.constraints.votes import (
     learned_votes,
     visits_of,
 )
-from tacit.demonstrations.trajectories import Trajectories
-from tacit.environments.tabular import TabularTask
-from tacit.errors import DemonstrationError
 
 STATES, ACTIONS, HORIZON = 5, 3, 6
 often = settings(max_examples=30, deadline=None)

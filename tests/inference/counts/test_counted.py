@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.constraints.votes import visits_of
-from tacit.control.constrained_planning import Dynamics
 from tacit.control.expert import collect, train_expert
+from tacit.control.planning import Dynamics
 from tacit.environments.lab_tasks import chain, grid_world
-from tacit.inference import counted_belief
-from tacit.inference.counted_belief import count_votes
+from tacit.inference.confidence.votes import visits_of
+from tacit.inference.counts import counted as counted_belief
+from tacit.inference.counts.counted import count_votes
 
 NUMBER = 20
 FORBIDDEN = (4, 5, 6)  # positions -6 to -4; the reward pulls there

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.constraints import belief
-from tacit.constraints.votes import visits_of
-from tacit.control.constrained_planning import Dynamics
 from tacit.control.expert import collect, train_expert
+from tacit.control.planning import Dynamics
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.lab_tasks import chain
 from tacit.errors import ArgumentError, DemonstrationError
-from tacit.inference.tabular_ca_icrl import TabularCAICRL, forward_control, learn_constraint
+from tacit.inference.confidence import belief
+from tacit.inference.confidence.votes import visits_of
+from tacit.inference.counts.method import TabularCAICRL, forward_control, learn_constraint
 
 COUNTED, LEARNED = ("visits", "visits-fallible"), ("independent", "abstain")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.constraints.tabular_constraint import TabularConstraint, check_confidence
 from tacit.errors import ArgumentError
+from tacit.inference.counts.model import TabularConstraint, check_confidence
 
 STATES, ACTIONS = 4, 3
 LEVELS = (0.05, 0.3, 0.5, 0.7, 0.95)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from scipy.special import betaincinv, betaln, digamma, logsumexp
 
-from tacit.constraints.quantile_table import QuantileTable
-from tacit.constraints.votes import LEARNED_VOTES
-from tacit.control.constrained_planning import Dynamics
-from tacit.inference import learned_belief
-from tacit.inference.learned_belief import learn_votes
+from tacit.control.planning import Dynamics
+from tacit.inference.confidence.quantile_table import QuantileTable
+from tacit.inference.confidence.votes import LEARNED_VOTES
+from tacit.inference.counts import likelihood as learned_belief
+from tacit.inference.counts.likelihood import learn_votes
 
 STATES, ACTIONS, HORIZON = 4, 2, 3
 NUMBER = 5

@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from tacit.constraints.votes import visits_of
 from tacit.control.expert import collect, train_expert
 from tacit.environments.lab_tasks import chain
+from tacit.inference.confidence.votes import visits_of
+from tacit.inference.counts.many_data_sets import VisitCounts, learn_beliefs, plan_policies
+from tacit.inference.counts.method import TabularCAICRL
 from tacit.inference.infer import infer
-from tacit.inference.many_data_sets import VisitCounts, learn_beliefs, plan_policies
-from tacit.inference.tabular_ca_icrl import TabularCAICRL
 
 LEVELS = np.array([0.5, 0.8])
 METHODS = (TabularCAICRL(), TabularCAICRL("quantile", "abstain", "soft"))

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tacit.control.constrained_planning import Dynamics, constrained_plan
 from tacit.control.expert import collect, train_expert
+from tacit.control.planning import Dynamics, constrained_plan
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.lab_tasks import chain
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError, DemonstrationError
-from tacit.inference.exact_posterior import (
+from tacit.inference.counts.posterior import (
     ExactPosterior,
     RuleFamily,
     action_counts,

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.constraints.confidence_model import ConfidenceModel
-from tacit.constraints.expert_memory import choose_steps, gather_steps
-from tacit.constraints.inputs import Inputs, Steps
-from tacit.constraints.vote_head import DEEP_VOTES
 from tacit.errors import ArgumentError
+from tacit.inference.encoder.memory import choose_steps, gather_steps
+from tacit.inference.encoder.model import ConfidenceModel
+from tacit.inference.encoder.vote_head import DEEP_VOTES
+from tacit.inference.inputs import Inputs, Steps
 
 OBSERVED, DONE, WIDTH, EXPERTS, STEPS = 3, 2, 8, 6, 4
 INPUTS = Inputs.blank(OBSERVED, gymnasium.spaces.Box(-1, 1, (DONE,)))

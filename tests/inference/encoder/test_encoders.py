@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tacit.constraints.encoders import ENCODERS, make_encoder
-from tacit.constraints.late_interaction import attend
-from tacit.constraints.transformer_encoder import places
 from tacit.errors import ArgumentError
+from tacit.inference.encoder.encoders import ENCODERS, make_encoder
+from tacit.inference.encoder.late_interaction import attend
+from tacit.inference.encoder.transformer import places
 
 FEATURES, WIDTH, EXPERTS, STEPS, QUERIES = 5, 8, 4, 6, 3
 every_encoder = pytest.mark.parametrize("kind", ENCODERS)

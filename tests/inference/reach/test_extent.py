@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.constraints.quantities import Quantities
-from tacit.constraints.reach_model import Reach
 from tacit.control.learner import Rollout
-from tacit.inference.expert_steps import ExpertSteps
-from tacit.inference.running_reach import LEVELS, RunningReach, extremes_of, followed, reach_of
+from tacit.inference.experts import ExpertSteps
+from tacit.inference.reach.extent import LEVELS, RunningReach, extremes_of, followed, reach_of
+from tacit.inference.reach.model import Reach
+from tacit.inference.reach.quantities import Quantities
 
 LENGTH, WORLDS, QUANTITIES = 9, 3, 2
 AT_ZERO = Reach(jnp.zeros((QUANTITIES, 1)), jnp.zeros((QUANTITIES, 1)))

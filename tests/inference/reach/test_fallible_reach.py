@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.constraints.inputs import Inputs
-from tacit.constraints.learned_constraint import LearnedConstraint
-from tacit.constraints.quantities import Quantities
-from tacit.constraints.reach_model import Extremes, Reach, ReachModel
+from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.inputs import Inputs
+from tacit.inference.reach.model import Extremes, Reach, ReachModel
+from tacit.inference.reach.quantities import Quantities
 
 BOX = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
 DRAWS = np.random.default_rng(0)

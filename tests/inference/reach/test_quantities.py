@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tacit.constraints.quantities import SMALLEST, Quantities
 from tacit.errors import ArgumentError
+from tacit.inference.reach.quantities import SMALLEST, Quantities
 
 
 def test_ratios_follow_after_the_observation():

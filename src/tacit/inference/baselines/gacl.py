@@ -19,14 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from tacit.constraints.classifier_model import ClassifierModel
-from tacit.constraints.inputs import Steps
 from tacit.control import normalisation
 from tacit.control.learner import Rollout
 from tacit.control.normalisation import Moments
-from tacit.inference.bc2l import cross_entropy
-from tacit.inference.constraint_update import Minibatch
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.baselines.bc2l import cross_entropy
+from tacit.inference.baselines.classifier_model import ClassifierModel
+from tacit.inference.experts import ExpertSteps
+from tacit.inference.gradient_steps import Minibatch
+from tacit.inference.inputs import Steps
 from tacit.inference.method import Learned
 from tacit.inference.step_costs import StepCosts
 

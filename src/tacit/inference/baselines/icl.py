@@ -23,11 +23,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from tacit.constraints.classifier_model import ClassifierModel
-from tacit.constraints.density import Flow, fit_flow, threshold_of, unlikeness
-from tacit.constraints.inputs import Inputs, Steps
-from tacit.inference.constraint_update import Minibatch
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.baselines.classifier_model import ClassifierModel
+from tacit.inference.baselines.density import Flow, fit_flow, threshold_of, unlikeness
+from tacit.inference.experts import ExpertSteps
+from tacit.inference.gradient_steps import Minibatch
+from tacit.inference.inputs import Inputs, Steps
 from tacit.inference.method import Learned, Round
 from tacit.inference.step_costs import StepCosts
 

@@ -26,9 +26,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tacit.constraints.classifier_model import ClassifierModel
-from tacit.constraints.inputs import Steps
-from tacit.inference.constraint_update import Minibatch
+from tacit.inference.baselines.classifier_model import ClassifierModel
+from tacit.inference.gradient_steps import Minibatch
+from tacit.inference.inputs import Steps
 from tacit.inference.step_costs import StepCosts
 
 

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, Key, Shaped
 
-from tacit.constraints.inputs import Inputs
+from tacit.inference.inputs import Inputs
 from tacit.perceptron import Perceptron
 
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 import jax
 from jaxtyping import Array, Float, Key, Shaped
 
-from tacit.constraints.inputs import Steps
-from tacit.constraints.network_model import NetworkModel
+from tacit.inference.baselines.networks import NetworkModel
+from tacit.inference.inputs import Steps
 
 SMALLEST = 1e-3
 

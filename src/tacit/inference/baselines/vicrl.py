@@ -18,11 +18,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tacit.constraints.belief import beta_divergence
-from tacit.constraints.network_model import NetworkModel
-from tacit.constraints.variational_model import VariationalModel
 from tacit.errors import ArgumentError
-from tacit.inference.constraint_update import Minibatch
+from tacit.inference.baselines.networks import NetworkModel
+from tacit.inference.baselines.variational_model import VariationalModel
+from tacit.inference.confidence.belief import beta_divergence
+from tacit.inference.gradient_steps import Minibatch
 from tacit.inference.step_costs import StepCosts
 
 SMALLEST_LOG = -11.5  # of a draw, log(1e-5): one draw near zero must not outweigh a batch

@@ -25,8 +25,8 @@ import jax.numpy as jnp
 from jax.scipy.special import betainc, digamma, gammaln
 from jaxtyping import Array, Float
 
-from tacit.constraints.beta_quantile import beta_quantile
 from tacit.errors import ArgumentError
+from tacit.inference.confidence.quantile import beta_quantile
 
 Reading = Literal["soft", "hard", "graded"]
 READINGS: tuple[Reading, ...] = get_args(Reading)

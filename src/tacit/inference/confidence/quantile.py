@@ -26,8 +26,8 @@ from jax import Array
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
-from tacit.constraints.quantile_solver import solve
 from tacit.errors import ArgumentError
+from tacit.inference.confidence.quantile_solver import solve
 
 TABLE_STEP = 0.001
 DIFFERENCE_STEP = 0.002

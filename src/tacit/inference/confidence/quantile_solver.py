@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import ndtri
 
-from tacit.constraints.beta_tails import Tails, graded_rule, log_growth, tails
+from tacit.inference.confidence.quantile_tails import Tails, graded_rule, log_growth, tails
 
 COARSE = graded_rule(10, 12.0)
 FINE = {"float32": graded_rule(18, 15.0), "float64": graded_rule(32, 22.0)}

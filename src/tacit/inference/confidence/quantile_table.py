@@ -22,7 +22,7 @@ from jax.typing import ArrayLike
 from numpy.polynomial.chebyshev import chebvander
 from scipy.special import betaincinv, ndtri
 
-from tacit.constraints.beta_quantile import require
+from tacit.inference.confidence.quantile import require
 
 
 class QuantileTable(eqx.Module):

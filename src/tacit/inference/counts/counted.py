@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tacit.constraints.belief import step_cost
-from tacit.constraints.votes import CountedVotes, counted_votes
-from tacit.control.constrained_planning import Dynamics, constrained_plan
+from tacit.control.planning import Dynamics, constrained_plan
 from tacit.control.soft_planning import visit_probability
+from tacit.inference.confidence.belief import step_cost
+from tacit.inference.confidence.votes import CountedVotes, counted_votes
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 MOST_ROUNDS = 40

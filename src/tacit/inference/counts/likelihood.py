@@ -9,11 +9,11 @@ import optax
 from jax.scipy.special import digamma
 from jaxtyping import Array, Float
 
-from tacit.constraints.belief import beta_divergence
-from tacit.constraints.quantile_table import QuantileTable
-from tacit.constraints.votes import LearnedVotes, initial_weights, learned_votes
-from tacit.control.constrained_planning import Dynamics
+from tacit.control.planning import Dynamics
 from tacit.control.soft_planning import occupancy, soft_value_iteration
+from tacit.inference.confidence.belief import beta_divergence
+from tacit.inference.confidence.quantile_table import QuantileTable
+from tacit.inference.confidence.votes import LearnedVotes, initial_weights, learned_votes
 
 STEPS = 200
 LEARNING_RATE = 0.1

@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.constraints.belief import Reading
-from tacit.constraints.votes import visits_of
-from tacit.control.constrained_planning import Dynamics
+from tacit.control.planning import Dynamics
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
-from tacit.inference.tabular_ca_icrl import TabularCAICRL, belief_from, forward_control
+from tacit.inference.confidence.belief import Reading
+from tacit.inference.confidence.votes import visits_of
+from tacit.inference.counts.method import TabularCAICRL, belief_from, forward_control
 from tacit.precision import in_double_precision
 
 

@@ -8,16 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.constraints.belief import READINGS, Reading, forward_budget, step_cost
-from tacit.constraints.quantile_table import QuantileTable
-from tacit.constraints.tabular_constraint import TabularConstraint, check_confidence
-from tacit.constraints.votes import COUNTED_VOTES, LEARNED_VOTES, visits_of
-from tacit.control.constrained_planning import Dynamics, Plan, constrained_plan
+from tacit.control.planning import Dynamics, Plan, constrained_plan
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
-from tacit.inference.counted_belief import count_votes
-from tacit.inference.learned_belief import learn_votes
+from tacit.inference.confidence.belief import READINGS, Reading, forward_budget, step_cost
+from tacit.inference.confidence.quantile_table import QuantileTable
+from tacit.inference.confidence.votes import COUNTED_VOTES, LEARNED_VOTES, visits_of
+from tacit.inference.counts.counted import count_votes
+from tacit.inference.counts.likelihood import learn_votes
+from tacit.inference.counts.model import TabularConstraint, check_confidence
 
 Objective = Literal["counts", "evidence", "quantile"]
 Votes = Literal["visits", "visits-fallible", "independent", "abstain"]

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from tacit.constraints.belief import Reading, feasibility, step_cost, support
 from tacit.errors import ArgumentError
+from tacit.inference.confidence.belief import Reading, feasibility, step_cost, support
 from tacit.precision import in_double_precision
 
 
@@ -29,7 +29,7 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class TabularConstraint:
-    """The belief of `tacit.constraints.belief` with the confidence level it is read at.
+    """The belief of `tacit.inference.confidence.belief` with the confidence level it is read at.
 
     Fields:
         alpha: [X] one plus the votes for each query (state, or state-action pair).

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Shaped
 
-from tacit.constraints.belief import Reading, feasibility, step_cost
-from tacit.constraints.confidence_model import ConfidenceModel
-from tacit.constraints.expert_memory import Evidence, ExpertMemory, PolicyMemory
-from tacit.constraints.inputs import Inputs, Steps
+from tacit.inference.confidence.belief import Reading, feasibility, step_cost
+from tacit.inference.encoder.memory import Evidence, ExpertMemory, PolicyMemory
+from tacit.inference.encoder.model import ConfidenceModel
+from tacit.inference.inputs import Inputs, Steps
 
 
 @dataclass(frozen=True)

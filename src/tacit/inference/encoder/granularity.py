@@ -9,14 +9,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from tacit.argument_checks import check_choice, check_count
-from tacit.constraints.confidence_constraint import BeliefModel
-from tacit.constraints.confidence_model import GRANULARITIES, Granularity
-from tacit.constraints.inputs import Steps
-from tacit.constraints.learned_constraint import cost_of
 from tacit.control.learner import Rollout
+from tacit.inference.constraint import cost_of
+from tacit.inference.encoder.belief_model import BeliefModel
+from tacit.inference.encoder.model import GRANULARITIES, Granularity
+from tacit.inference.inputs import Steps
 from tacit.inference.method import Learned, Round
 from tacit.inference.replay import sample_steps, sample_windows
-from tacit.inference.trained_method import JUDGED_EXPERTS, TrainedMethod
+from tacit.inference.trained import JUDGED_EXPERTS, TrainedMethod
 
 # Two, whatever the machine: numbers must not depend on how many cores it has.
 HELPERS = ThreadPoolExecutor(max_workers=2)

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from tacit.argument_checks import check_count
-from tacit.constraints.inputs import Steps
 from tacit.errors import ArgumentError
+from tacit.inference.inputs import Steps
 
 
 class ExpertMemory(eqx.Module):

@@ -37,27 +37,27 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from tacit.argument_checks import check_choice, check_count
-from tacit.constraints.belief import READINGS, Reading
-from tacit.constraints.beta_quantile import beta_quantile
-from tacit.constraints.confidence_constraint import (
+from tacit.errors import ArgumentError
+from tacit.inference.confidence.belief import READINGS, Reading
+from tacit.inference.confidence.quantile import beta_quantile
+from tacit.inference.counts.likelihood import divergence_from_prior, log_feasibility
+from tacit.inference.encoder.belief_model import (
     BeliefModel,
     BeliefShape,
     blank_steps,
     new_model,
 )
-from tacit.constraints.confidence_model import ConfidenceModel
-from tacit.constraints.encoders import ENCODERS, EncoderKind
-from tacit.constraints.expert_memory import ExpertMemory, PolicyMemory
-from tacit.constraints.inputs import Inputs, Steps
-from tacit.constraints.vote_head import DEEP_VOTES, DeepVotes
-from tacit.errors import ArgumentError
-from tacit.inference.constraint_update import Minibatch
-from tacit.inference.expert_steps import ExpertSteps
-from tacit.inference.granularity import Granular
-from tacit.inference.learned_belief import divergence_from_prior, log_feasibility
+from tacit.inference.encoder.encoders import ENCODERS, EncoderKind
+from tacit.inference.encoder.granularity import Granular
+from tacit.inference.encoder.memory import ExpertMemory, PolicyMemory
+from tacit.inference.encoder.model import ConfidenceModel
+from tacit.inference.encoder.same_kind import same_kind_loss
+from tacit.inference.encoder.vote_head import DEEP_VOTES, DeepVotes
+from tacit.inference.encoder.voters import Voters, past_policies
+from tacit.inference.experts import ExpertSteps
+from tacit.inference.gradient_steps import Minibatch
+from tacit.inference.inputs import Inputs, Steps
 from tacit.inference.method import Learned, Round
-from tacit.inference.same_kind import same_kind_loss
-from tacit.inference.voters import Voters, past_policies
 
 Objective = Literal["evidence", "quantile", "counts"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
@@ -83,7 +83,7 @@ class CAICRL(Granular):
         objective: `evidence`, `quantile` or `counts`.
         votes: `independent`, `abstain`, or `visits` with objective `counts`; None for what fits.
         reading: how a confidence reads a cost off the belief: `soft`, `hard` or `graded`; see
-            `tacit.constraints.belief`.
+            `tacit.inference.confidence.belief`.
         encoder: `transformer`, `bidaf` or `attention`.
         width: numbers in a token.
         heads: of the attention.

@@ -31,13 +31,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from tacit.argument_checks import check_choice, check_count
-from tacit.constraints.encoders import EncoderKind, make_encoder
-from tacit.constraints.expert_memory import Evidence, ExpertMemory, PolicyMemory
-from tacit.constraints.inputs import Inputs, Steps
-from tacit.constraints.late_interaction import Encoder
-from tacit.constraints.trajectory_queries import flat, in_chunks, largest_so_far
-from tacit.constraints.vote_head import DEEP_VOTES, DeepVotes, VoteHead, cast_votes
 from tacit.errors import ArgumentError
+from tacit.inference.encoder.encoders import EncoderKind, make_encoder
+from tacit.inference.encoder.late_interaction import Encoder
+from tacit.inference.encoder.memory import Evidence, ExpertMemory, PolicyMemory
+from tacit.inference.encoder.trajectory_queries import flat, in_chunks, largest_so_far
+from tacit.inference.encoder.vote_head import DEEP_VOTES, DeepVotes, VoteHead, cast_votes
+from tacit.inference.inputs import Inputs, Steps
 
 Granularity = Literal["step", "trajectory"]
 GRANULARITIES: tuple[Granularity, ...] = get_args(Granularity)

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from tacit.constraints.confidence_model import ConfidenceModel
-from tacit.constraints.expert_memory import ExpertMemory
-from tacit.constraints.inputs import Steps
-from tacit.inference.voters import Voters
+from tacit.inference.encoder.memory import ExpertMemory
+from tacit.inference.encoder.model import ConfidenceModel
+from tacit.inference.encoder.voters import Voters
+from tacit.inference.inputs import Steps
 
 
 def same_kind_loss(

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
-from tacit.constraints.late_interaction import ABSENT, Encoder, attend, random_matrix
+from tacit.inference.encoder.late_interaction import ABSENT, Encoder, attend, random_matrix
 from tacit.perceptron import Perceptron
 
 LONGEST_WAVE = 10_000.0

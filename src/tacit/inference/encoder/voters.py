@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from tacit.constraints.confidence_model import ConfidenceModel
-from tacit.constraints.expert_memory import ExpertMemory, PolicyMemory, choose_steps, gather_steps
-from tacit.constraints.inputs import Steps
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.encoder.memory import ExpertMemory, PolicyMemory, choose_steps, gather_steps
+from tacit.inference.encoder.model import ConfidenceModel
+from tacit.inference.experts import ExpertSteps
+from tacit.inference.inputs import Steps
 from tacit.inference.replay import Replay
 
 

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from tacit.constraints.quantities import Quantities
-from tacit.constraints.reach_model import Extremes, Reach
 from tacit.control.learner import Rollout
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.experts import ExpertSteps
+from tacit.inference.reach.model import Extremes, Reach
+from tacit.inference.reach.quantities import Quantities
 
 LEAST = 1 / 20
 """The part of the experts' return that an episode must earn to count: what those do who earn

@@ -33,16 +33,16 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from tacit.argument_checks import check_choice
-from tacit.constraints.belief import READINGS, Reading
-from tacit.constraints.inputs import Inputs
-from tacit.constraints.quantities import Quantities
-from tacit.constraints.reach_model import Reach, ReachModel
-from tacit.constraints.votes import COUNTED_VOTES, CountedVotes
 from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
-from tacit.inference.expert_steps import ExpertSteps
+from tacit.inference.confidence.belief import READINGS, Reading
+from tacit.inference.confidence.votes import COUNTED_VOTES, CountedVotes
+from tacit.inference.experts import ExpertSteps
+from tacit.inference.inputs import Inputs
 from tacit.inference.method import Learned, Method, Round
-from tacit.inference.running_reach import LEVELS, RunningReach, followed, reach_of
+from tacit.inference.reach.extent import LEVELS, RunningReach, followed, reach_of
+from tacit.inference.reach.model import Reach, ReachModel
+from tacit.inference.reach.quantities import Quantities
 
 SHARE_OF_PROMISE, A_FEW = 1 / 4, 0.02
 
@@ -54,7 +54,7 @@ class ReachCAICRL(Method):
     Fields:
         objective: what tells it from CA-ICRL with an encoder.
         reading: how a confidence reads a feasibility off the belief: `graded`, `hard` or `soft`;
-            see `tacit.constraints.belief`.
+            see `tacit.inference.confidence.belief`.
         votes: "visits": where one expert has been is allowed. "visits-fallible": experts may err,
             and what most of those who were tempted did not do is forbidden.
         ratios: further quantities, each one number of the observation divided by another, written

@@ -29,13 +29,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
-from tacit.constraints.belief import Reading, feasibility
-from tacit.constraints.expert_memory import Evidence
-from tacit.constraints.inputs import Inputs
-from tacit.constraints.quantities import Quantities
-from tacit.constraints.rules import Rule, rules_of
-from tacit.constraints.sided_votes import margin, sided_votes
-from tacit.constraints.votes import CountedVotes, counted_votes
+from tacit.inference.confidence.belief import Reading, feasibility
+from tacit.inference.confidence.votes import CountedVotes, counted_votes
+from tacit.inference.encoder.memory import Evidence
+from tacit.inference.inputs import Inputs
+from tacit.inference.reach.quantities import Quantities
+from tacit.inference.reach.rules import Rule, rules_of
+from tacit.inference.reach.sided_votes import margin, sided_votes
 
 
 class Reach(eqx.Module):

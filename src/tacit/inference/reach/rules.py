@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from tacit.constraints.belief import ROUNDING, support
-from tacit.constraints.sided_votes import votes_below
-from tacit.constraints.votes import CountedVotes
+from tacit.inference.confidence.belief import ROUNDING, support
+from tacit.inference.confidence.votes import CountedVotes
+from tacit.inference.reach.sided_votes import votes_below
 
 
 class Rule(NamedTuple):

@@ -1,0 +1,1 @@
+"""The methods that CA-ICRL is compared with, one file each."""

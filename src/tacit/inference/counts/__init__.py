@@ -1,0 +1,1 @@
+"""Methods for tables, exact: votes counted (`counts`) or learned (`likelihood`), and the exact posterior."""

@@ -1,0 +1,1 @@
+"""A rule at work elsewhere: the learned cost in any Gymnasium environment."""
