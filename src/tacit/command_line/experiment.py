@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from tacit.command_line.drives import LearnDrivers
-from tacit.command_line.parity import Parity
 from tacit.command_line.rule import Rule
 from tacit.command_line.tables import console, follow, progress_bar, show_table
 from tacit.command_line.tasks import find_task, parse_setting
@@ -245,7 +244,6 @@ def experiment(
         Annotated[Coverage, tyro.conf.subcommand("coverage", prefix_name=False)]
         | Annotated[Methods, tyro.conf.subcommand("methods", prefix_name=False)]
         | Annotated[Confidence, tyro.conf.subcommand("confidence", prefix_name=False)]
-        | Annotated[Parity, tyro.conf.subcommand("parity", prefix_name=False)]
         | Annotated[Rule, tyro.conf.subcommand("rule", prefix_name=False)]
         | Annotated[LearnDrivers, tyro.conf.subcommand("drivers", prefix_name=False)],
         tyro.conf.arg(name=""),

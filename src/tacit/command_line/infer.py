@@ -23,9 +23,6 @@ from tacit.inference.method import Method
 from tacit.inference.methods import check_method, forward_preset, kind_of
 from tacit.inference.reach.model import ReachModel
 from tacit.inference.result import Result
-from tacit.inference.round_settings import round_settings
-from tacit.inference.sampled_inference import in_rounds
-from tacit.inference.sampling_plans import PLANS
 from tacit.inference.simulated_result import SimulatedResult
 
 SHOWN_RULES = 3
@@ -102,11 +99,6 @@ def learned_with_settings(
 ) -> dict[str, str]:
     """Learn by sampling with the settings of --learn and --train, then say how it went."""
     method, given = asked["method"], {**options, **given_words(learn)}
-    if isinstance(task, TabularTask) and in_rounds(method, given):
-        forward = with_settings(round_settings(task), train)
-        rounds = len(PLANS)
-        result = learned_by_sampling(task, demonstrations, forward, asked | given, rounds)
-        return performance(result) | effort(result)
     kind = kind_named(method, learn, options)
     asked.update(method_settings(kind, learn))
     forward = with_settings(forward_preset(kind, as_simulator(task)), train)

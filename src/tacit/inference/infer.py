@@ -30,7 +30,6 @@ from tacit.inference.counts.method import (
 from tacit.inference.counts.model import TabularConstraint
 from tacit.inference.methods import check_method
 from tacit.inference.result import Result
-from tacit.inference.sampled_inference import in_rounds, infer_sampled
 from tacit.inference.sampled_lab import as_simulated
 from tacit.inference.simulated_inference import Asked, fingerprint, infer_simulated
 from tacit.inference.simulated_result import SimulatedResult
@@ -104,7 +103,7 @@ def infer(
         threads: for the simulator, None for all cores.
         progress: is told the numbers of every update, or of every round.
         notice: is told sentences about what was found in the folder.
-        settings: of the method, see its class, such as `tacit.inference.encoder.method.CAICRL`; on a
+        settings: of the method, see its class, such as `CAICRL`; on a
             tabular task `objective`, `votes` and `reading` of `TabularCAICRL`.
     """
     check_request(task, method, seed)
@@ -119,9 +118,6 @@ def infer(
         return result
     asked = Asked(method, confidence, seed, settings, forward)
     if isinstance(task, TabularTask):
-        if in_rounds(method, settings):
-            check_demonstrations(demonstrations, "visits")
-            return infer_sampled(task, demonstrations, asked, folder, progress, notice)
         task, demonstrations = as_simulated(task, demonstrations)
     return infer_simulated(task, demonstrations, asked, folder, threads, progress, notice)
 

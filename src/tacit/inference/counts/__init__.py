@@ -1,1 +1,1 @@
-"""Methods for tables, exact: votes counted (`counts`) or learned (`likelihood`), and the exact posterior."""
+"""Exact methods for tables: votes counted (`counts`) or learned (`likelihood`); the posterior."""
