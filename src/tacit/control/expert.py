@@ -102,7 +102,7 @@ def train_expert(
     actor, known, facts = simulated_expert.best_of(trainer, threads)
     if folder is not None:
         actor.save(Path(folder) / ACTOR_FILE, facts)
-    price = float(np.asarray(trainer.learner.multiplier.price).sum())
+    price = float(np.asarray(trainer.now.learner.multiplier.price).sum())
     return Expert(
         task,
         actor,

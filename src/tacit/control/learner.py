@@ -5,6 +5,7 @@ from typing import NamedTuple
 import gymnasium
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
@@ -13,6 +14,7 @@ from tacit.control.advantage import advantages
 from tacit.control.multiplier import MultiplierState
 from tacit.control.networks import Critics, Policy, make_policy
 from tacit.control.normalisation import Moments
+from tacit.control.play import within
 from tacit.control.ppo import PPO, Batch, PolicyUpdate, update_critics, update_policy
 
 SILENT = 1e-6
@@ -20,7 +22,10 @@ REMEMBERED_EPISODES = 50
 
 
 class Rollout(NamedTuple):
-    """T steps of n worlds; see `tacit.environments.worlds.Step`. k costs, true or learned."""
+    """T steps of n worlds; see `tacit.environments.worlds.Step`. k costs, true or learned.
+
+    Continuous actions are as the policy drew them: that is what its probabilities are about.
+    """
 
     observations: Float[Array, "T n o"]
     arrived: Float[Array, "T n o"]
@@ -29,6 +34,10 @@ class Rollout(NamedTuple):
     costs: Float[Array, "T n k"]
     terminated: Bool[Array, "T n"]
     truncated: Bool[Array, "T n"]
+
+    def within(self, space: gymnasium.Space) -> "Rollout":
+        """The same with actions cut to their box, as worlds take them and demonstrations hold."""
+        return self._replace(actions=within(space, np.asarray(self.actions)))
 
 
 class Learner(NamedTuple):

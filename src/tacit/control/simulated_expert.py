@@ -88,8 +88,8 @@ def best_of(
         from.
     """
     candidates = [(trainer.actor, trainer.steps)]
-    if trainer.best is not None:
-        candidates.append((trainer.best.actor, trainer.best.steps))
+    if trainer.now.best is not None:
+        candidates.append((trainer.now.best.actor, trainer.now.best.steps))
     test = partial(judged, trainer.task, seed=trainer.seed, threads=threads)
     scores = [test(actor, stream=CHOOSING)["score"] for actor, _ in candidates]
     actor, steps = candidates[int(np.argmax(scores))]
@@ -97,7 +97,7 @@ def best_of(
         **described(trainer),
         "steps": steps,
         "trained_steps": trainer.steps,
-        "minutes": trainer.seconds / 60,
+        "minutes": trainer.now.seconds / 60,
     }
     return actor, test(actor, stream=JUDGING), facts
 

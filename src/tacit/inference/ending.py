@@ -25,7 +25,7 @@ def chosen_policy(trainer: Trainer, constraint: LearnedConstraint, threads: int 
     nothing, or as the worst one where that is less, and clearly means by more than two standard
     errors.
     """
-    last, imitation = trainer.actor, trainer.imitation
+    last, imitation = trainer.actor, trainer.now.imitation
     if imitation is None:
         return last
     seed = trainer.world_seed()

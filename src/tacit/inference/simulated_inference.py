@@ -105,7 +105,7 @@ def summed_up(
     run: Inference, described: dict[str, Any], threads: int | None = None
 ) -> SimulatedResult:
     """The result of a run that is finished."""
-    ledger = run.trainer.ledger
+    ledger = run.trainer.now.ledger
     facts = {"method": described["method"], "task": run.task.name, "seed": run.seed}
     constraint = LearnedConstraint(
         model=run.method.constraint(run.learned),
