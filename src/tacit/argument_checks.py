@@ -29,3 +29,11 @@ def check_seed(seed: object) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ArgumentError(f"seed must be a whole number of at least 0, not {seed!r}")
     return int(seed)
+
+
+def check_confidence(confidence: object) -> None:
+    """Raise an error unless `confidence` is a number strictly between 0 and 1."""
+    if not isinstance(confidence, int | float | np.number) or not 0 < confidence < 1:
+        raise ArgumentError(
+            f"confidence must lie strictly between 0 and 1 (0.8 means 80 %), not {confidence!r}"
+        )
