@@ -14,7 +14,6 @@ from tacit.control.advantage import advantages
 from tacit.control.multiplier import MultiplierState
 from tacit.control.networks import Critics, Policy, make_policy
 from tacit.control.normalisation import Moments
-from tacit.control.play import within
 from tacit.control.ppo import PPO, Batch, PolicyUpdate, update_critics, update_policy
 
 SILENT = 1e-6
@@ -79,6 +78,15 @@ class Progress(NamedTuple):
     value_error: Float[Array, " signals"]
     costs: Float[Array, " k"]
     prices: Float[Array, " k"]
+
+
+def within(space: gymnasium.Space, actions: np.ndarray) -> np.ndarray:
+    """Continuous actions [..., a] cut to their box, which is what a world makes of them."""
+    if not isinstance(space, gymnasium.spaces.Box) or actions.ndim < 2:
+        return actions
+    if actions.dtype.kind in "iu":
+        actions = actions.astype(np.float32)
+    return np.clip(actions, space.low.ravel(), space.high.ravel())
 
 
 def start(
