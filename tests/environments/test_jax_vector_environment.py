@@ -13,8 +13,7 @@ from gymnasium.vector import AutoresetMode
 from tacit.environments.jax_environment import CompiledEnvironment
 from tacit.environments.jax_vector_environment import CompiledVectorEnvironment
 from tacit.environments.jax_world import CompiledStep
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.errors import ArgumentError
+from tacit.errors import ArgumentError, EpisodeError
 
 WORLDS = 4
 

@@ -22,9 +22,8 @@ from tacit.environments.jax_world import (
 )
 from tacit.environments.lab_tasks import grid_world
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_environment import EpisodeError
 from tacit.environments.tabular_world import TabularState, simulated, tabular_compiled
-from tacit.errors import ArgumentError, TaskError
+from tacit.errors import ArgumentError, EpisodeError, TaskError
 from tacit.precision import double_precision
 
 

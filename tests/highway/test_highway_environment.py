@@ -8,8 +8,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from tacit.environments.registry import make
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.errors import ArgumentError
+from tacit.errors import ArgumentError, EpisodeError
 from tacit.highway.highway_environment import HighwayVectorEnvironment, describe
 from tacit.highway.observation import FEATURES
 from tacit.highway.recorded_drivers import recover_actions

@@ -20,10 +20,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 from tacit.environments.jax_environment import CompiledEnvironment
 from tacit.environments.jax_vector_environment import CompiledVectorEnvironment
 from tacit.environments.jax_world import CompiledStep, CompiledWorlds
-from tacit.environments.tabular_environment import EpisodeError
 from tacit.environments.task import SimulatedTask
 from tacit.environments.world_checks import check_render_mode
-from tacit.errors import TaskError
+from tacit.errors import EpisodeError, TaskError
 
 EDGE = 2.0
 STRIDE = 0.1

@@ -16,7 +16,7 @@ from tacit.environments.jax_world import (
     plain_actions,
     world_keys,
 )
-from tacit.environments.tabular_environment import EpisodeError
+from tacit.errors import EpisodeError
 
 SEEDS = 2**32
 

@@ -12,10 +12,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from tacit.argument_checks import check_count, check_seed
-from tacit.environments.tabular_environment import EpisodeError
 from tacit.environments.world_checks import check_actions, check_finite
 from tacit.environments.worlds import Step
-from tacit.errors import ArgumentError
+from tacit.errors import ArgumentError, EpisodeError
 
 KEY_KIND = "threefry2x32"
 

@@ -218,14 +218,3 @@ def as_finite(field: str, values: object) -> np.ndarray:
         place = ", ".join(f"{word} {index}" for word, index in zip(words, bad[0], strict=False))
         raise TaskError(f"{field} is {array[tuple(bad[0])]} at {place}")
     return array
-
-
-def check_tabular(task: object) -> TabularTask:
-    """`task` itself, or an error if its dynamics are not given as arrays."""
-    if isinstance(task, TabularTask):
-        return task
-    name = getattr(task, "name", repr(task))
-    raise TaskError(
-        f"{name} is not a tabular task: so far rules are inferred only where the dynamics are "
-        "given as arrays (Chain, GridWorld, or your own TabularTask)"
-    )

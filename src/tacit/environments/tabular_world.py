@@ -13,9 +13,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 from tacit.environments.jax_environment import CompiledEnvironment
 from tacit.environments.jax_world import CompiledStep, CompiledWorlds
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_environment import EpisodeError, draw_agent, draw_map
+from tacit.environments.tabular_environment import draw_agent, draw_map
 from tacit.environments.task import SimulatedTask
 from tacit.environments.world_checks import check_render_mode
+from tacit.errors import EpisodeError
 from tacit.runs.tree_file import fingerprint
 
 

@@ -8,11 +8,10 @@ from typing import Any, Literal, overload
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.argument_checks import check_seed
+from tacit.argument_checks import check_seed, nearest
 from tacit.control.planning import Dynamics, Plan
 from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
-from tacit.environments.registry import nearest
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_world import tables_sha256
 from tacit.environments.task import SimulatedTask

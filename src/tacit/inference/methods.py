@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from tacit.argument_checks import nearest
 from tacit.control import presets
 from tacit.control.multiplier import Multiplier
 from tacit.control.ppo import PPO
-from tacit.environments.registry import nearest
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.inference.baselines.bc2l import BC2L
