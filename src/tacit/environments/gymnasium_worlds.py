@@ -10,8 +10,7 @@ from jaxtyping import Bool, Float
 from tacit.argument_checks import check_seed
 from tacit.environments.gymnasium_source import Environment
 from tacit.environments.gymnasium_wrappers import cost_vector
-from tacit.environments.world_checks import check_actions, check_finite
-from tacit.environments.worlds import Step
+from tacit.environments.worlds import Step, check_actions, check_finite
 from tacit.errors import EpisodeError, TacitError, TaskError
 
 NOT_RESUMABLE = (

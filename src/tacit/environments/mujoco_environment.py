@@ -14,7 +14,7 @@ from tacit.environments.mujoco_models import load_model, spaces_of
 from tacit.environments.mujoco_rules import MujocoRules
 from tacit.environments.mujoco_worlds import Arrival, MujocoWorlds
 from tacit.environments.task import SimulatedTask
-from tacit.environments.world_checks import RENDER_MODES, check_render_mode
+from tacit.environments.worlds import RENDER_MODES, check_render_mode
 from tacit.errors import ArgumentError, EpisodeError
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from tacit.environments.mujoco_draws import NoiseBlocks, draw_starts
 from tacit.environments.mujoco_log import SILENCE
 from tacit.environments.mujoco_models import load_model, quaternions_of, spaces_of
 from tacit.environments.mujoco_rules import MujocoRules, sum_of_squares
-from tacit.environments.world_checks import check_actions
-from tacit.environments.worlds import Step
+from tacit.environments.worlds import Step, check_actions
 from tacit.errors import ArgumentError, EpisodeError
 
 LARGEST_VALUE = mujoco.mjMAXVAL

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
 from tacit.environments.tabular import TabularTask
-from tacit.environments.world_checks import check_render_mode
+from tacit.environments.worlds import check_render_mode
 from tacit.errors import ArgumentError, EpisodeError
 
 PICTURE_SIDE, STRIP_LENGTH = 480, 984

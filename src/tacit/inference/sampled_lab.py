@@ -14,7 +14,7 @@ def as_simulated(
 ) -> tuple[SimulatedTask, Trajectories]:
     """The task as a simulator, and demonstrations with its observations: state and time.
 
-    See `tacit.environments.tabular_world.TabularCompiled` for the observations.
+    See `tacit.environments.tabular_world.TabularWorld` for the observations.
     """
     visits_of(task, demonstrations)
     states = demonstrations.observations[:, :, 0]
