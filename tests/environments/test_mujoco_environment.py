@@ -12,8 +12,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from tacit.environments.mujoco_environment import MujocoEnvironment, MujocoVectorEnvironment
 from tacit.environments.registry import MUJOCO_TASKS, make, make_rules
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.errors import ArgumentError, TaskError
+from tacit.errors import ArgumentError, EpisodeError, TaskError
 
 every_task = pytest.mark.parametrize("name", MUJOCO_TASKS)
 # Gymnasium's own robots are warned about for the same two things.

@@ -9,8 +9,7 @@ from tacit.environments.mujoco_log import SILENCE
 from tacit.environments.mujoco_models import FOLDER, load_model
 from tacit.environments.mujoco_worlds import MujocoWorlds
 from tacit.environments.registry import MUJOCO_TASKS, make_rules
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.errors import ArgumentError
+from tacit.errors import ArgumentError, EpisodeError
 
 every_task = pytest.mark.parametrize("name", MUJOCO_TASKS)
 # Rewards of the paper's own code and of the benchmark: effort, and what being healthy pays.

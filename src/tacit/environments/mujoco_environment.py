@@ -13,10 +13,9 @@ from jaxtyping import Bool, Float, UInt8
 from tacit.environments.mujoco_models import load_model, spaces_of
 from tacit.environments.mujoco_rules import MujocoRules
 from tacit.environments.mujoco_worlds import Arrival, MujocoWorlds
-from tacit.environments.tabular_environment import EpisodeError
 from tacit.environments.task import SimulatedTask
-from tacit.environments.world_checks import RENDER_MODES, check_render_mode
-from tacit.errors import ArgumentError
+from tacit.environments.worlds import RENDER_MODES, check_render_mode
+from tacit.errors import ArgumentError, EpisodeError
 
 if TYPE_CHECKING:
     from tacit.environments.mujoco_picture import Picture

@@ -17,10 +17,8 @@ from tacit.environments.mujoco_draws import NoiseBlocks, draw_starts
 from tacit.environments.mujoco_log import SILENCE
 from tacit.environments.mujoco_models import load_model, quaternions_of, spaces_of
 from tacit.environments.mujoco_rules import MujocoRules, sum_of_squares
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.environments.world_checks import check_actions
-from tacit.environments.worlds import Step
-from tacit.errors import ArgumentError
+from tacit.environments.worlds import Step, check_actions
+from tacit.errors import ArgumentError, EpisodeError
 
 LARGEST_VALUE = mujoco.mjMAXVAL
 LARGEST_SEED = 2**62

@@ -1,15 +1,14 @@
 """Names of tasks: `make("GridWorld", layout="rooms")`, and the same under Gymnasium ids."""
 
-import difflib
 import inspect
-import numbers
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, overload
+from typing import Any, Literal, get_type_hints, overload
 
 import gymnasium
 from gymnasium.vector import VectorEnv
 
+from tacit.argument_checks import fits, nearest
 from tacit.environments.biased_pendulum import biased_pendulum
 from tacit.environments.blocked_locomotion import (
     blocked_ant,
@@ -209,29 +208,6 @@ def check_options(name: str, build: Callable[..., object], options: dict[str, An
         if not fits(value, kinds[option]):
             wanted = inspect.formatannotation(kinds[option])
             raise TaskError(f"option {option!r} of {name} must be {wanted}, not {value!r}")
-
-
-def fits(value: object, kind: Any) -> bool:
-    """Whether `value` may stand where the annotation `kind` is written, NumPy scalars included."""
-    if get_origin(kind) in (Union, types.UnionType):
-        return any(fits(value, member) for member in get_args(kind))
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    if kind in (int, float):
-        number = numbers.Integral if kind is int else numbers.Real
-        return isinstance(value, number) and not isinstance(value, bool)
-    if get_origin(kind) is tuple:
-        # A settings file holds lists where Python code would write tuples.
-        return isinstance(value, tuple | list) and all(
-            fits(member, get_args(kind)[0]) for member in value
-        )
-    return isinstance(value, kind)
-
-
-def nearest(word: str, spellings: Mapping[str, str]) -> str:
-    """`; did you mean ...?`, when something close to `word` exists."""
-    close = difflib.get_close_matches(word, spellings, n=1)
-    return f"; did you mean {spellings[close[0]]}?" if close else ""
 
 
 register_environments()

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 from gymnasium.vector import VectorEnv
 
-from tacit.environments.jax_world import CompiledTask
+from tacit.environments.jax_world import JaxWorld
 from tacit.environments.worlds import Worlds
 
 
@@ -27,7 +27,7 @@ class SimulatedTask:
         broken_starts: share of the starts that break a rule before anything is done; None where
             that is not known.
         data_sha256: of the recordings that the task replays; empty where there are none.
-        compiled: of a task written as pure JAX functions, those functions; see `CompiledTask`.
+        compiled: of a task written as pure JAX functions, those functions; see `JaxWorld`.
         make_vector: `make_vector(number)` builds one Gymnasium environment of that many worlds,
             where there is a faster one than Gymnasium makes itself.
     """
@@ -42,7 +42,7 @@ class SimulatedTask:
     make_environment: Callable[[str | None], gymnasium.Env[Any, Any]]
     broken_starts: float | None = None
     data_sha256: str = ""
-    compiled: CompiledTask | None = None
+    jax_world: JaxWorld | None = None
     make_vector: Callable[[int], VectorEnv[Any, Any, Any]] | None = None
 
     def worlds(self, number: int, *, threads: int | None = None) -> Worlds:

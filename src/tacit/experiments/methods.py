@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.argument_checks import check_count, check_seed
+from tacit.argument_checks import check_count, check_seed, nearest
 from tacit.control.expert import Expert, collect
 from tacit.control.ppo import PPO
-from tacit.environments.registry import nearest
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, StorageError, TacitError
 from tacit.experiments.coverage import write_json

@@ -13,8 +13,7 @@ from gymnasium.wrappers import Autoreset
 from jaxtyping import Bool, Float
 
 from tacit.environments.gymnasium_wrappers import kept
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.errors import ArgumentError
+from tacit.errors import ArgumentError, EpisodeError
 from tacit.use.judge import Constraint, Judge
 
 NOT_RESET = "no episode is running: call reset() before step()"
