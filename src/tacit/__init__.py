@@ -12,39 +12,13 @@ from tacit.evaluation.conformal import calibrate
 from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.recovery import recovery
 from tacit.evaluation.tradeoff import tradeoff
+from tacit.inference import methods
 from tacit.inference.confidence.quantile import beta_quantile
+from tacit.inference.constraint import Constraint
 from tacit.inference.counts.posterior import exact_posterior, limit_rules, subset_rules
 from tacit.inference.infer import infer
+from tacit.inference.method import Method
 from tacit.inference.result import Result, load
-from tacit.inference.simulated_result import SimulatedResult
 from tacit.sufficiency.answer import Answer
 from tacit.sufficiency.decision import sufficient
 from tacit.use.cost_wrapper import CostWrapper
-
-__all__ = [
-    "PPO",
-    "Answer",
-    "CostWrapper",
-    "Expert",
-    "Multiplier",
-    "Result",
-    "SimulatedResult",
-    "SimulatedTask",
-    "TabularTask",
-    "TacitError",
-    "Trajectories",
-    "beta_quantile",
-    "calibrate",
-    "collect",
-    "evaluate",
-    "exact_posterior",
-    "infer",
-    "limit_rules",
-    "load",
-    "make",
-    "recovery",
-    "subset_rules",
-    "sufficient",
-    "tradeoff",
-    "train_expert",
-]

@@ -22,7 +22,7 @@ from scipy import stats
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate, rate_interval
-from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.constraint import Constraint
 
 ROUNDING = 1e-6
 
@@ -44,7 +44,7 @@ class Calibration:
     satisfied: Estimate
     at_least: float
     threshold: float
-    constraint: LearnedConstraint
+    constraint: Constraint
 
     @property
     def adjusted(self) -> bool:
@@ -53,7 +53,7 @@ class Calibration:
 
 
 def calibrate(
-    constraint: LearnedConstraint, held_out: Trajectories, *, rate: float = 0.9
+    constraint: Constraint, held_out: Trajectories, *, rate: float = 0.9
 ) -> Calibration:
     """Check `constraint`, and loosen it as far as fresh episodes are to satisfy it at a rate.
 
@@ -94,7 +94,7 @@ def calibrate(
 
 
 def lowest_feasibility(
-    constraint: LearnedConstraint, demonstrations: Trajectories
+    constraint: Constraint, demonstrations: Trajectories
 ) -> Float[np.ndarray, " n"]:
     """Of every episode the feasibility of its least feasible step."""
     steps = demonstrations.actions.shape[1]

@@ -54,10 +54,7 @@ def infer(
     """
     check_seed(seed)
     check_confidence(confidence)
-    if not isinstance(task, TabularTask | SimulatedTask):
-        raise ArgumentError(
-            f"task must be a task, as tacit.make gives one, not {type(task).__name__}"
-        )
+    check_task(task)
     chosen = chosen_method(method, task)
     if isinstance(chosen, ExactMethod) and isinstance(task, TabularTask):
         check_unused(chosen, task, forward=forward, threads=threads)
@@ -77,6 +74,14 @@ def infer(
     if folder is not None:
         result.save(folder)
     return result
+
+
+def check_task(task: object) -> None:
+    """Raise an error unless it is a task."""
+    if not isinstance(task, TabularTask | SimulatedTask):
+        raise ArgumentError(
+            f"task must be a task, as tacit.make gives one, not {type(task).__name__}"
+        )
 
 
 def check_unused(method: ExactMethod, task: TabularTask, **given: object) -> None:

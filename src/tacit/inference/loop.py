@@ -326,7 +326,7 @@ class Inference:
                 "seed": self.seed,
                 "demonstrations": len(self.experts),
             },
-            names=tuple(self.task.observation_names),
+            names=getattr(self.task, 'observation_names', ()),
         )
         return Result(
             constraint=constraint,

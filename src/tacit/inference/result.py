@@ -9,10 +9,10 @@ from jaxtyping import Float
 
 from tacit.control.actor import Actor
 from tacit.control.table_policy import TablePolicy, load_policy
-from tacit.environments.registry import make_again
+from tacit.environments.registry import TASKS, make
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
-from tacit.errors import StorageError, TaskError
+from tacit.errors import StorageError, TacitError, TaskError
 from tacit.inference.constraint import Constraint
 from tacit.inference.constraint_model import Spaces
 from tacit.runs import versions
@@ -96,7 +96,8 @@ def load(folder: str | Path) -> Result:
         settings, metrics = dict(header["settings"]), dict(header["metrics"])
         training = arrays["training"].reshape(-1, 4)
         task = stored_task(arrays, header)
-        str(settings["method"]), float(settings["confidence"])
+        for name in ("method", "confidence"):
+            settings[name]
     except (KeyError, TypeError, ValueError, TaskError) as error:
         raise StorageError(f"{path}: the result is incomplete or damaged: {error}") from None
     constraint = Constraint.load(folder / CONSTRAINT_FILE)
@@ -128,8 +129,14 @@ def stored_task(
     if "task" in header:
         tables = {name: arrays[f"task.{name}"] for name in TABLES if f"task.{name}" in arrays}
         return TabularTask(**tables, **header["task"])
-    settings = header["settings"]
-    return make_again(str(settings["task"]), dict(settings["options"]))
+    name, options = str(header["settings"]["task"]), dict(header["settings"]["options"])
+    if name not in TASKS:
+        return None
+    try:
+        return make(name, **options)
+    except TacitError:
+        # It is known no more with these options, or no more by this name.
+        return None
 
 
 def check_sizes(
@@ -148,7 +155,7 @@ def check_sizes(
             f"{list(wanted)}"
         )
     found = described(constraint.spaces)
-    if found != wanted[1:] or len(constraint.model.alpha) != task.number_of_queries:
+    if found != wanted[1:]:
         raise StorageError(
             f"{folder / CONSTRAINT_FILE}: the constraint is about {found[0]} states and {found[1]} "
             f"actions, the task has {wanted[1]} and {wanted[2]}"

@@ -15,11 +15,11 @@ from tacit.argument_checks import check_count
 from tacit.control.learner import Rollout
 from tacit.control.ppo import PPO
 from tacit.errors import ArgumentError
+from tacit.inference.constraint_model import cost_of
 from tacit.inference.experts import ExpertSteps
-from tacit.inference.gradient_steps import Minibatch, gradient_passes
-from tacit.inference.importance_weights import DRIFT_LIMITS
+from tacit.inference.gradient_steps import DRIFT_LIMITS, Minibatch, gradient_passes
 from tacit.inference.inputs import Inputs, Steps
-from tacit.inference.method import Learned, Method, Round
+from tacit.inference.method import Judged, Learned, Method, Moment, Round
 from tacit.inference.replay import Replay, sample_steps
 
 JUDGED_EXPERTS = 2048  # steps by which the experts' own cost is measured

@@ -195,7 +195,7 @@ class ConfidenceModel(eqx.Module):
         return Evidence(
             votes_for=agree,
             votes_against=disagree,
-            support=np.asarray(support(1.0 + agree, 1.0 + disagree)),
+            support=np.asarray(support(jnp.asarray(1.0 + agree), jnp.asarray(1.0 + disagree))),
             expert=np.where(known, np.asarray(memory.expert)[row], NOBODY),
             step=np.where(known, np.asarray(memory.step)[row, column], NOBODY),
             weight=np.where(known, weights, 0),
