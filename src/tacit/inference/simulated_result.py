@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from tacit.control.actor import Actor
-from tacit.environments.registry import COMPILED_TASKS, MUJOCO_TASKS, make
+from tacit.environments.registry import known, make
 from tacit.environments.task import SimulatedTask
 from tacit.errors import StorageError, TacitError
 from tacit.inference.constraint import LearnedConstraint
@@ -75,7 +75,7 @@ def load_simulated(folder: Path) -> SimulatedResult:
 
 def rebuilt(name: str, options: dict[str, Any]) -> SimulatedTask | None:
     """The task of this name, where it is one of ours and still has these options."""
-    if name not in MUJOCO_TASKS and name not in COMPILED_TASKS:
+    if not known(name):
         return None
     try:
         task = make(name, **options)
