@@ -21,7 +21,7 @@ from timing import Row, Target, describe_machine, in_turns, rate, ratio, show, t
 import tacit
 from tacit.control.ppo import PPO
 from tacit.control.trainer import Trainer
-from tacit.environments.mujoco_draws import STEPS_OF_A_BLOCK
+from tacit.environments.mujoco_worlds import STEPS_OF_A_BLOCK
 from tacit.environments.registry import Simulated
 
 STEP_TARGETS: dict[str, Target] = dict.fromkeys(NAMES[:3], Target(0.8))

@@ -46,7 +46,10 @@ def check_confidence(confidence: object) -> None:
 
 
 def fits(value: object, kind: Any) -> bool:
-    """Whether `value` may stand where the annotation `kind` is written, NumPy scalars included."""
+    """Whether `value` may stand where the annotation `kind` is written, NumPy scalars included.
+
+    An annotation that cannot be checked, such as a protocol or a list of something, takes anything.
+    """
     if get_origin(kind) in (Union, types.UnionType):
         return any(fits(value, member) for member in get_args(kind))
     if get_origin(kind) is Literal:
@@ -59,6 +62,9 @@ def fits(value: object, kind: Any) -> bool:
         return isinstance(value, tuple | list) and all(
             fits(member, get_args(kind)[0]) for member in value
         )
+    checkable = kind is not Any and isinstance(kind, type) and get_origin(kind) is None
+    if not checkable or getattr(kind, "_is_protocol", False):
+        return True
     return isinstance(value, kind)
 
 
