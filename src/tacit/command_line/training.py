@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from tacit.command_line.tasks import parse_setting, parse_value
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.environments.registry import fits, nearest
 from tacit.errors import ArgumentError
 from tacit.inference.method import Method

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.argument_checks import check_count, check_seed
 from tacit.control.expert import Expert, collect
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.environments.registry import nearest
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, StorageError, TacitError

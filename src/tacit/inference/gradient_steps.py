@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from tacit.control.ppo import moved
+from tacit.control.networks import moved
 from tacit.inference.importance_weights import drift, importance_weights
 from tacit.inference.inputs import Steps
 

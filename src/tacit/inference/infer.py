@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.argument_checks import check_seed
 from tacit.control.planning import Dynamics, Plan
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import nearest
 from tacit.environments.tabular import TabularTask

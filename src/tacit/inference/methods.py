@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit.control import presets
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.environments.registry import nearest
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError

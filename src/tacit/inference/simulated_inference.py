@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.control.expert import check_training
-from tacit.control.ppo import PPO
-from tacit.control.simulated_expert import checkpoint_every
+from tacit.control.settings import PPO
+from tacit.control.trainer import checkpoint_every
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.task import SimulatedTask
 from tacit.inference.constraint import LearnedConstraint

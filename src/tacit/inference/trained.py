@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Key
 
 from tacit.argument_checks import check_count
 from tacit.control.learner import Rollout
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.errors import ArgumentError
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.gradient_steps import Minibatch, gradient_passes

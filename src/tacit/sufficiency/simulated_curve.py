@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from tacit.control.actor import Actor
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.task import SimulatedTask
 from tacit.evaluation.execution import FIRST_EXECUTED, execute

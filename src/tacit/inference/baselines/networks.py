@@ -7,8 +7,8 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, Key, Shaped
 
+from tacit.control.networks import Perceptron
 from tacit.inference.inputs import Inputs
-from tacit.perceptron import Perceptron
 
 
 class NetworkModel(eqx.Module):

@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from scipy.special import logsumexp
 
-from tacit.control.planning import Dynamics, constrained_plan
-from tacit.control.soft_planning import violation_probability
+from tacit.control.planning import Dynamics, constrained_plan, violation_probability
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError

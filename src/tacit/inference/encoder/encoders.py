@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from tacit.argument_checks import check_choice, check_count
+from tacit.control.networks import Perceptron
 from tacit.errors import ArgumentError
 from tacit.inference.encoder.late_interaction import Encoder, attend, random_matrix
 from tacit.inference.encoder.transformer import TransformerEncoder
-from tacit.perceptron import Perceptron
 
 EncoderKind = Literal["transformer", "bidaf", "attention"]
 ENCODERS: tuple[EncoderKind, ...] = get_args(EncoderKind)

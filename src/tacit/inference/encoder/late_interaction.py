@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
-from tacit.perceptron import Perceptron
+from tacit.control.networks import Perceptron
 
 # Finite, so that a row of nothing but padding gives numbers without meaning instead of NaN.
 ABSENT = -1e9

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
+from tacit.control.networks import Perceptron
 from tacit.inference.encoder.late_interaction import ABSENT, Encoder, attend, random_matrix
-from tacit.perceptron import Perceptron
 
 LONGEST_WAVE = 10_000.0
 SMALLEST_VARIANCE = 1e-5

@@ -34,7 +34,7 @@ from jaxtyping import Array, Float, Key
 
 from tacit.argument_checks import check_choice
 from tacit.control.learner import Rollout
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.inference.confidence.belief import READINGS, Reading
 from tacit.inference.confidence.votes import COUNTED_VOTES, CountedVotes
 from tacit.inference.experts import ExpertSteps
