@@ -2,7 +2,7 @@
 
 from tacit.control.expert import Expert, collect, train_expert
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import make
 from tacit.environments.tabular import TabularTask

@@ -10,9 +10,8 @@ import pytest
 
 from tacit.control import learner as learning
 from tacit.control.actor import Actor
-from tacit.control.networks import make_policy
-from tacit.control.normalisation import Moments
-from tacit.control.ppo import PPO
+from tacit.control.networks import Moments, make_policy
+from tacit.control.settings import PPO
 from tacit.errors import ArgumentError, StorageError
 from tacit.runs.array_file import write_arrays
 

@@ -12,7 +12,7 @@ import pytest
 import tacit
 from tacit.control.compiled_training import check_finite, train_compiled
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.environments.jax_world import JaxStep
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_world import tabular_world

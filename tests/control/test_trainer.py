@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.control import episode_ledger, simulated_expert
+from tacit.control import record, simulated_expert
+from tacit.control import trainer as trainer_module
 from tacit.control.actor import Actor
-from tacit.control.episode_ledger import REMEMBERED, EpisodeLedger, feasible_score
 from tacit.control.expert import ACTOR_FILE
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.control.trainer import Trainer
 from tacit.environments.gymnasium_task import gymnasium_task
 from tacit.errors import ArgumentError, DivergenceError, StorageError
@@ -76,7 +76,7 @@ def assert_same_folder(one, other):
 def short_memory():
     """Six episodes are enough to judge an actor by."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(episode_ledger, "REMEMBERED", 6)
+        patch.setattr(record, "REMEMBERED", 6)
         yield
 
 
@@ -196,7 +196,7 @@ def stop_after(iterations):
 
 @both
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(task, tmp_path, monkeypatch):
-    monkeypatch.setattr(simulated_expert, "CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr(trainer_module, "CHECKPOINT_EVERY", 2)
     simulated_expert.train(task, SETTINGS, seed=2, folder=tmp_path / "straight")
     folder, notices = tmp_path / "stopped", []
     # Before the first checkpoint, between two, and right after one.
@@ -228,14 +228,6 @@ def test_of_the_best_and_the_last_actor_the_better_in_a_test_is_the_expert(tmp_p
     kept, header = read_arrays(tmp_path / ACTOR_FILE)
     assert_same_leaves(Actor.from_arrays(kept).arrays(), expert.policy.arrays())
     assert header["task"] == "BiasedPendulum"
-
-
-def test_violating_is_never_an_advantage_where_rewards_are_negative():
-    rewards = np.array([-5.0, -4.0])
-    obeyed = feasible_score(rewards, np.array([False, False]))
-    assert obeyed == -4.5
-    assert feasible_score(rewards, np.array([False, True])) == -5
-    assert feasible_score(np.array([5.0, 3.0]), np.array([True, False])) == 1.5
 
 
 def test_two_learned_costs_have_two_multipliers():
@@ -355,47 +347,6 @@ def test_a_cost_that_is_no_number_is_a_divergence_that_names_quantity_and_step()
     trainer.close()
 
 
-def entered(ledger, rewards, costs, ended):
-    ledger.add(*(np.array(field, float) for field in (rewards, costs)), np.array(ended, bool))
-
-
-def test_the_ledger_sums_episodes_over_rollouts():
-    ledger = EpisodeLedger.start(2)
-    assert ledger.summary() == {}
-    # Two worlds; the first ends after three steps, violated in the first rollout.
-    entered(ledger, [[1, 5], [2, 5]], [[[1], [0]], [[0], [0]]], [[0, 0], [0, 0]])
-    assert ledger.summary() == {}
-    entered(ledger, [[3, 5], [4, 5]], [[[0], [0]], [[0], [0]]], [[1, 0], [0, 1]])
-    assert ledger.summary() == {
-        "reward": (6 + 20) / 2,
-        "feasible_reward": 20 / 2,
-        "violation": 0.5,
-        "episode_length": 3.5,
-        "episodes": 2,
-    }
-    np.testing.assert_array_equal(ledger.running, [[4, 0, 1, 0], [0, 0, 0, 0]])
-
-
-def test_the_ledger_remembers_the_last_hundred_and_survives_a_file(monkeypatch):
-    ledger = EpisodeLedger.start(2)
-    monkeypatch.setattr(episode_ledger, "REMEMBERED", REMEMBERED)
-    count = REMEMBERED // 2 + 10
-    rewards = np.arange(2.0 * count).reshape(count, 2)
-    entered(ledger, rewards, np.zeros((count, 2, 1)), np.ones((count, 2)))
-    assert ledger.number == 2 * count
-    assert ledger.summary()["reward"] == rewards.reshape(-1)[-REMEMBERED:].mean()
-    back = EpisodeLedger.from_arrays(ledger.arrays())
-    assert back.summary() == ledger.summary()
-    np.testing.assert_array_equal(back.running, ledger.running)
-
-
-def test_a_violation_of_any_constraint_is_a_violation():
-    ledger = EpisodeLedger.start(3)
-    costs = [[[0, 0], [0, 0.1], [2, 0]]]
-    entered(ledger, [[1, 1, 1]], costs, [[1, 1, 1]])
-    assert ledger.summary()["violation"] == pytest.approx(2 / 3)
-
-
 def test_the_actions_of_a_rollout_are_as_drawn_and_can_be_cut_to_their_box():
     task = tacit.make("BlockedSwimmer")
     trainer = Trainer(task, dataclasses.replace(SETTINGS, steps=64), seed=0)
@@ -423,5 +374,5 @@ def test_episodes_that_staggering_cuts_short_are_not_counted():
 
 def test_worlds_that_cannot_be_saved_get_whole_episodes_between_checkpoints():
     trainer = Trainer(gymnasium_task("CartPole-v1", cost=leaning_left), SETTINGS, seed=0)
-    assert simulated_expert.checkpoint_every(trainer) == 2 * -(-500 // 16)
+    assert trainer_module.checkpoint_every(trainer) == 2 * -(-500 // 16)
     trainer.close()

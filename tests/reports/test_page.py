@@ -11,14 +11,10 @@ import pytest
 
 from tacit.environments.lab_tasks import chain, grid_world
 from tacit.errors import ArgumentError, TacitError
-from tacit.reports.figures import (
-    Band,
-    MapPanel,
-    confidence_curves,
-    constraint_maps,
-    coverage_against_confidence,
-    reward_against_number,
-)
+from tacit.reports.band import Band
+from tacit.reports.constraint_maps import MapPanel, constraint_maps
+from tacit.reports.confidence_curves import confidence_curves, coverage_against_confidence
+from tacit.reports.number_curve import reward_against_number
 from tacit.reports.page import Fact, Page, Section, page_html, write_page
 from tacit.reports.table import Table
 

@@ -12,7 +12,7 @@ from tacit.evaluation.conformal import calibrate as calibrated
 from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.result import load
-from tacit.inference.simulated_inference import fingerprint
+from tacit.inference.experts import fingerprint
 from tacit.inference.simulated_result import SimulatedResult
 
 

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from tacit.argument_checks import fits, nearest
 from tacit.command_line.tasks import parse_setting, parse_value
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.errors import ArgumentError
 from tacit.inference.method import Method
 

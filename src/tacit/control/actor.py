@@ -12,9 +12,8 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from tacit.control.learner import Learner
-from tacit.control.networks import GaussianPolicy
-from tacit.control.normalisation import LARGEST, SMALLEST_VARIANCE
-from tacit.control.ppo import PPO
+from tacit.control.networks import LARGEST, SMALLEST_VARIANCE, GaussianPolicy
+from tacit.control.settings import PPO
 from tacit.errors import ArgumentError, StorageError
 from tacit.runs.array_file import read_arrays, write_arrays
 

@@ -13,7 +13,7 @@ from tacit.argument_checks import check_seed
 from tacit.control import learner as learning
 from tacit.control.actor import Actor
 from tacit.control.learner import Learner, Progress, Rollout
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.environments.jax_world import JaxWorld, autoreset
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask

@@ -12,8 +12,8 @@ import tacit.runs.versions as versions
 from tacit.argument_checks import check_count, check_seed
 from tacit.control import simulated_expert, tabular_expert
 from tacit.control.play import as_function
-from tacit.control.ppo import PPO
 from tacit.control.presets import expert_preset
+from tacit.control.settings import PPO
 from tacit.control.table_policy import TablePolicy
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask

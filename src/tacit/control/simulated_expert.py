@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 
 from tacit.control.actor import Actor
-from tacit.control.episode_ledger import feasible_score
 from tacit.control.play import Act, Episodes, play
-from tacit.control.ppo import PPO
-from tacit.control.trainer import Trainer
+from tacit.control.record import feasible_score
+from tacit.control.settings import PPO
+from tacit.control.trainer import Trainer, checkpoint_every
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
 from tacit.runs.continued import run_to_the_end
 
 WORLDS = 64
 TESTED_EPISODES = 128
-CHECKPOINT_EVERY = 20
 # Episodes that choose between policies, that judge the chosen one, and that are written down.
 CHOOSING, JUDGING, COLLECTING = 1, 2, 3
 MOST_ATTEMPTS_PER_EPISODE = 100
@@ -58,13 +57,6 @@ def train(
     finally:
         trainer.close()
     return trainer
-
-
-def checkpoint_every(trainer: Trainer) -> int:
-    """Updates between checkpoints; enough for whole episodes where a checkpoint cuts them off."""
-    if trainer.worlds.resumable or trainer.task.horizon is None:
-        return CHECKPOINT_EVERY
-    return max(CHECKPOINT_EVERY, 2 * -(-trainer.task.horizon // trainer.settings.rollout))
 
 
 def described(trainer: Trainer) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import functools
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,12 +12,11 @@ import numpy as np
 
 from tacit.control import learner as learning
 from tacit.control.actor import Actor
-from tacit.control.best import Best
-from tacit.control.episode_ledger import PARTIAL, EpisodeLedger
 from tacit.control.imitation import Draw, imitate
 from tacit.control.learner import Learner, Rollout
-from tacit.control.ppo import PPO, update_critics, update_policy
-from tacit.control.update_facts import update_facts
+from tacit.control.ppo import update_critics, update_policy
+from tacit.control.record import PARTIAL, Best, EpisodeLedger, Training, update_facts
+from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
 from tacit.environments.worlds import Worlds
 from tacit.errors import ArgumentError
@@ -29,65 +27,9 @@ policy_pass = compiled(update_policy)
 critic_pass = compiled(update_critics)
 finish = jax.jit(learning.finish)
 
+CHECKPOINT_EVERY = 20
 REST, REST_SHARE = 10, 0.05
 """Updates for which a policy that begins as an imitation rests, at most; and of the whole run."""
-
-
-@dataclass
-class Training:
-    """Everything that changes while a trainer trains.
-
-    Fields:
-        learner: the networks, with all that PPO remembers from one update to the next.
-        observations: [n, o] what the worlds show now; not saved, the worlds know it themselves.
-        ledger: the true rewards and violations of the episodes.
-        iteration: rollouts so far.
-        rests_until: the iteration up to which the policy rests after `begin_as`, 0 before that.
-        best: the best actor so far, None before 100 episodes have ended.
-        imitation: the actor that `begin_as` made, None before that.
-        seconds: time spent in `roll_out` and `learn`.
-    """
-
-    learner: Learner
-    observations: np.ndarray
-    ledger: EpisodeLedger
-    iteration: int = 0
-    rests_until: int = 0
-    best: Best | None = None
-    imitation: Actor | None = None
-    seconds: float = 0.0
-
-    def arrays(self, actor: Actor) -> dict[str, Any]:
-        """Everything but the observations, as one tree; `actor` fills the places of missing ones.
-
-        Checkpoints must have the same names and shapes from the first on.
-        """
-        best = self.best or Best(actor, -np.inf, 0)
-        return {
-            "learner": self.learner,
-            "iteration": self.iteration,
-            "rests_until": self.rests_until,
-            "imitation": (self.imitation or actor).arrays(),
-            "seconds": self.seconds,
-            "ledger": self.ledger.arrays(),
-            "best": best.arrays(),
-        }
-
-    @classmethod
-    def from_arrays(cls, tree: dict[str, Any], observations: np.ndarray) -> "Training":
-        """The training that `arrays` came from."""
-        rests_until = int(tree["rests_until"])
-        imitation = {name: np.asarray(part) for name, part in tree["imitation"].items()}
-        return cls(
-            learner=jax.tree.map(jnp.asarray, tree["learner"]),
-            observations=observations,
-            ledger=EpisodeLedger.from_arrays(tree["ledger"]),
-            iteration=int(tree["iteration"]),
-            rests_until=rests_until,
-            best=Best.from_arrays(tree["best"]),
-            imitation=Actor.from_arrays(imitation) if rests_until else None,
-            seconds=float(tree["seconds"]),
-        )
 
 
 class Trainer:
@@ -361,6 +303,13 @@ class Trainer:
         """Free the worlds and the helper thread."""
         self.helper.shutdown()
         self.worlds.close()
+
+
+def checkpoint_every(trainer: Trainer) -> int:
+    """Updates between checkpoints; enough for whole episodes where a checkpoint cuts them off."""
+    if trainer.worlds.resumable or trainer.task.horizon is None:
+        return CHECKPOINT_EVERY
+    return max(CHECKPOINT_EVERY, 2 * -(-trainer.task.horizon // trainer.settings.rollout))
 
 
 def shaped(name: str, given: Any, wanted: tuple[int, ...]) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.argument_checks import check_confidence
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask

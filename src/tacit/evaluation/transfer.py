@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.control.learner import Rollout
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.control.presets import preset
 from tacit.control.trainer import Trainer
 from tacit.environments.task import SimulatedTask

@@ -12,14 +12,10 @@ from tacit.experiments.demo import (
     WANTED_CONFIDENCE,
     Demonstration,
 )
-from tacit.reports.figures import (
-    Band,
-    MapPanel,
-    confidence_curves,
-    constraint_maps,
-    coverage_against_confidence,
-    reward_against_number,
-)
+from tacit.reports.band import Band
+from tacit.reports.constraint_maps import MapPanel, constraint_maps
+from tacit.reports.confidence_curves import confidence_curves, coverage_against_confidence
+from tacit.reports.number_curve import reward_against_number
 from tacit.reports.page import Fact, Page, Section
 from tacit.reports.table import Table
 

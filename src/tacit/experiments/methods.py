@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.argument_checks import check_count, check_seed, nearest
 from tacit.control.expert import Expert, collect
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, StorageError, TacitError
 from tacit.experiments.coverage import write_json
@@ -31,9 +31,9 @@ from tacit.experiments.methods_workers import (
     run_here,
     run_in_processes,
 )
-from tacit.inference.counts.model import check_confidence
+from tacit.argument_checks import check_confidence
 from tacit.inference.experts import ExpertSteps
-from tacit.inference.simulated_inference import fingerprint
+from tacit.inference.experts import fingerprint
 from tacit.runs import versions
 from tacit.runs.atomic_write import atomic_write
 from tacit.runs.settings_file import keep_settings

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from tacit.control.ppo import moved
+from tacit.control.networks import moved
 from tacit.inference.inputs import Steps
 
 DRIFT_LIMITS = (10.0, 2.5)

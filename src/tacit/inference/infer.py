@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tacit.argument_checks import check_confidence, check_seed
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask

@@ -25,8 +25,8 @@ import numpy as np
 
 from tacit.control.expert import check_training
 from tacit.control.learner import Rollout
-from tacit.control.ppo import PPO
-from tacit.control.simulated_expert import checkpoint_every
+from tacit.control.settings import PPO
+from tacit.control.trainer import checkpoint_every
 from tacit.control.trainer import Trainer
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask

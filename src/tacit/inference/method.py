@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Key
 from tacit.argument_checks import check_count, nearest
 from tacit.control.learner import Rollout
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.control.presets import preset
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask

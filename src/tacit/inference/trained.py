@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Key
 
 from tacit.argument_checks import check_count
 from tacit.control.learner import Rollout
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.errors import ArgumentError
 from tacit.inference.constraint_model import cost_of
 from tacit.inference.experts import ExpertSteps

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacit.argument_checks import check_confidence, check_seed
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask

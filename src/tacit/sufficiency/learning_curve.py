@@ -7,8 +7,7 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.stats import t as student_t
 
-from tacit.control.planning import Dynamics
-from tacit.control.soft_planning import occupancy
+from tacit.control.planning import Dynamics, occupancy
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.evaluation.intervals import Estimate

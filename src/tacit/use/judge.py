@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.spaces.utils import flatten
 from jaxtyping import Bool, Float, Int, Shaped
 
-from tacit.control.play import within
+from tacit.control.learner import within
 from tacit.environments.gymnasium_wrappers import flat_actions, flat_box
 from tacit.errors import ArgumentError
 from tacit.inference.constraint import Constraint

@@ -20,9 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from tacit.control import normalisation
 from tacit.control.learner import Rollout
-from tacit.control.normalisation import Moments
+from tacit.control.networks import Moments, running_returns
 from tacit.inference.baselines.bc2l import cross_entropy
 from tacit.inference.baselines.networks import ClassifierModel
 from tacit.inference.experts import ExpertSteps
@@ -94,12 +93,10 @@ def shaped_rewards(
     """The rewards to learn from, and the scale with this rollout added."""
     ended = rollout.terminated | rollout.truncated
     signals = jnp.asarray(rollout.rewards)[..., None]
-    sums, returns = normalisation.running_returns(
-        memory.sums, signals, ended, jnp.array([DISCOUNT])
-    )
-    moments = normalisation.add(memory.moments, returns)
+    sums, returns = running_returns(memory.sums, signals, ended, jnp.array([DISCOUNT]))
+    moments = memory.moments.updated(returns)
     steps = Steps(rollout.observations, rollout.actions, jnp.ones(ended.shape, bool))
     praise = jnp.log(jax.nn.sigmoid(model.logit(steps)) + SMALLEST)
     praise = praise - praise.mean()
-    scaled = normalisation.rescale(moments, signals)[..., 0]
+    scaled = moments.rescale(signals)[..., 0]
     return scaled + weight * praise, RewardScale(moments, sums)

@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
 from tacit.inference.baselines.density import Flow, fit_flow, threshold_of, unlikeness
 from tacit.inference.baselines.networks import ClassifierModel

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Key, Shaped
 
 from tacit.inference.constraint_model import ConstraintModel, Spaces
 from tacit.inference.inputs import Inputs, Steps
-from tacit.perceptron import Perceptron
+from tacit.control.networks import Perceptron
 
 SMALLEST = 1e-3
 

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from tacit.argument_checks import check_choice, check_count
 from tacit.errors import ArgumentError
-from tacit.perceptron import Perceptron
+from tacit.control.networks import Perceptron
 
 ENCODERS: "dict[str, type[Encoder]]" = {}
 """Every encoder by its name; a subclass with a `name` is entered when it is defined."""

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Key
 from tacit.argument_checks import check_count
 from tacit.errors import ArgumentError
 from tacit.inference.encoder.encoders import ABSENT, Encoder, attend, random_matrix
-from tacit.perceptron import Perceptron
+from tacit.control.networks import Perceptron
 
 LONGEST_WAVE = 10_000.0
 SMALLEST_VARIANCE = 1e-5

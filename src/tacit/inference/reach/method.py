@@ -39,7 +39,7 @@ from jaxtyping import Array, Key
 from tacit.argument_checks import check_choice
 from tacit.control.learner import Rollout
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
 from tacit.inference.confidence.belief import READINGS, Reading
 from tacit.inference.confidence.votes import COUNTED_VOTES, CountedVotes
