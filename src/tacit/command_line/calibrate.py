@@ -4,7 +4,6 @@ from pathlib import Path
 
 import tyro
 
-from tacit.command_line.demonstration_file import read
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.errors import ArgumentError
@@ -30,7 +29,7 @@ def calibrate(
         rate: share of fresh expert episodes that are to satisfy it.
         out: where to write the adjusted constraint.
     """
-    demonstrations = read(experts)
+    demonstrations = Trajectories.load(experts)
     if folder.is_file():
         constraint = LearnedConstraint.load(folder)
     else:

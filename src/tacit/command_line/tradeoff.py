@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import tyro
 
-from tacit.command_line.demonstration_file import read
 from tacit.command_line.infer import as_simulator, kind_named
 from tacit.command_line.tables import console, percent, show_table
 from tacit.command_line.tasks import find_task
 from tacit.command_line.training import method_settings, watched, with_settings
+from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.tradeoff import LEVELS, Choice
@@ -48,7 +48,7 @@ def tradeoff(
         train: settings of PPO, as in --train steps=2000000.
     """
     chosen = find_task(task, settings)
-    demonstrations = read(experts)
+    demonstrations = Trajectories.load(experts)
     if number is not None:
         demonstrations = demonstrations.subset(number, seed=seed)
     if isinstance(chosen, TabularTask):

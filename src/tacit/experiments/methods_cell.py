@@ -92,8 +92,7 @@ class Comparison:
     def demonstrations(self, seed: int) -> Trajectories:
         """What the methods learn from with this seed."""
         file = self.experts_file(seed)
-        readers = {".npz": Trajectories.from_npz, ".csv": Trajectories.from_csv}
-        experts = readers.get(file.suffix, Trajectories.load)(file)
+        experts = Trajectories.load(file)
         if len(experts) < self.number:
             raise ArgumentError(
                 f"{file} has {len(experts)} demonstrations, fewer than the {self.number} asked for"
