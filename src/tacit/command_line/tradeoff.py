@@ -15,10 +15,10 @@ from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.tradeoff import LEVELS, Choice
 from tacit.evaluation.tradeoff import tradeoff as measured
-from tacit.experiments.coverage import write_json
 from tacit.inference.methods import forward_preset
 from tacit.reports.number_panels import Curve, number_panels
 from tacit.reports.png_file import write_png
+from tacit.runs.json_file import write_json
 
 
 def tradeoff(

@@ -22,7 +22,7 @@ from tacit.inference.counts.model import check_confidence
 from tacit.inference.infer import infer
 from tacit.inference.methods import make_method
 from tacit.inference.simulated_inference import Asked, completed, prepared, summed_up
-from tacit.runs.continued import Told
+from tacit.runs.resumable_run import ProgressCallback
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 SHARE = 0.25
@@ -59,7 +59,7 @@ def tradeoff(
     forward: PPO | None = None,
     folder: Path | str | None = None,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
     **settings: Any,
 ) -> list[Choice]:
     """Violation and feasible reward of CA-ICRL at several confidences, the lowest first.

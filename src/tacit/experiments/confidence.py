@@ -14,7 +14,6 @@ import numpy as np
 
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate, mean_interval, rate_interval
-from tacit.experiments.coverage import write_json
 from tacit.experiments.methods import run_methods
 from tacit.experiments.methods_cell import Comparison, Record
 from tacit.experiments.methods_table import number, percent, pipes
@@ -22,6 +21,7 @@ from tacit.experiments.methods_workers import Notice, Progress
 from tacit.reports.number_panels import Curve, number_panels
 from tacit.reports.png_file import write_png
 from tacit.runs.atomic_write import atomic_write
+from tacit.runs.json_file import write_json
 
 COLUMNS = ["N", "confidence", "violation", "at most", "worst seed", "feasible reward", "training"]
 

@@ -24,7 +24,7 @@ from tacit.reports.driving_map import driving_map
 from tacit.reports.feasibility_curve import feasibility_curve
 from tacit.reports.page import Fact, Page, Section
 from tacit.reports.table import Table
-from tacit.runs.continued import Told
+from tacit.runs.resumable_run import ProgressCallback
 
 SHOWN_POINTS = 4000
 TIME_GAP = len(FEATURES)
@@ -76,7 +76,7 @@ def learn_from_drivers(
     seed: int = 0,
     folder: Path | None = None,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Drivers:
     """All drivers of a driving task; learned once, at the highest confidence, read at each.
 

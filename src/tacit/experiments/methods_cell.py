@@ -23,12 +23,11 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TacitError, TaskError
 from tacit.evaluation.evaluate import EXECUTED_EPISODES
 from tacit.evaluation.execution import FIRST_EXECUTED, execute
-from tacit.experiments.coverage import read_json, write_json
 from tacit.inference.infer import infer
 from tacit.inference.methods import METHODS, forward_preset, kind_of
-from tacit.runs import versions
-from tacit.runs.continued import Told, run_to_the_end
-from tacit.runs.settings_file import read_settings
+from tacit.runs.json_file import read_json, write_json
+from tacit.runs.resumable_run import ProgressCallback, run_until_finished
+from tacit.runs.settings_file import installed_versions, read_settings
 
 NONE = "none"
 NAMES: tuple[str, ...] = (NONE, *METHODS)
@@ -154,7 +153,7 @@ def run_cell(
     seed: int,
     *,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
 ) -> None:
     """Learn (or go on) in the cell's folder, execute, and write the record."""
     task = comparison.make_task()
@@ -176,7 +175,7 @@ def run_cell(
         training=learnt.training.tolist(),
         execution=execution.tolist(),
         settings=learnt.settings,
-        versions=versions.installed(),
+        versions=installed_versions(),
     )
     write_json(cell_file(out, method, seed), asdict(record))
 
@@ -193,7 +192,7 @@ def learn_constraint(
     seed: int,
     folder: Path,
     threads: int | None,
-    progress: Told | None,
+    progress: ProgressCallback | None,
 ) -> Learnt:
     """Inference by one of the methods."""
     result = infer(
@@ -221,14 +220,14 @@ def learn_nothing(
     seed: int,
     folder: Path,
     threads: int | None,
-    progress: Told | None,
+    progress: ProgressCallback | None,
 ) -> Learnt:
     """PPO that knows of no cost."""
     forward = comparison.forward(method, task)
     trainer = Trainer(task, forward, seed=seed, cost=no_costs, constraints=0, threads=threads)
     settings = {**described(trainer), "method": method}
     try:
-        run_to_the_end(
+        run_until_finished(
             trainer,
             folder,
             settings,

@@ -13,7 +13,7 @@ from scipy import stats
 from tacit.evaluation.evaluate import summary
 from tacit.evaluation.intervals import Estimate
 from tacit.experiments.methods_cell import NONE, Comparison, Record
-from tacit.runs import versions
+from tacit.runs.settings_file import installed_versions
 
 REFERENCE = "ca-icrl"
 SEEDS_FOR_TESTS = 3
@@ -216,7 +216,7 @@ def caption(comparison: Comparison, records: Sequence[Record]) -> str:
 def markdown(comparison: Comparison, records: Sequence[Record], command: str) -> str:
     """The command, the table over methods and the one over seeds."""
     options = "".join(f", {setting}" for setting in settings_words(comparison.options))
-    used = ", ".join(f"{name} {version}" for name, version in versions.installed().items())
+    used = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
     steps = sorted({f"{record.steps:,}" for record in records})
     parts = [
         f"# Methods on {comparison.task}{options}, {' or '.join(steps)} steps",

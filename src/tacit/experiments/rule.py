@@ -19,7 +19,6 @@ from tacit.errors import ArgumentError, StorageError, TaskError
 from tacit.evaluation.postures import postures
 from tacit.evaluation.recovery import SeenSteps, recovered, seen_steps
 from tacit.evaluation.trajectory_calibration import calibration_error
-from tacit.experiments.coverage import read_json, write_json
 from tacit.experiments.methods_cell import (
     NONE,
     SETTINGS,
@@ -44,6 +43,7 @@ from tacit.inference.simulated_result import load_simulated
 from tacit.reports.png_file import write_png
 from tacit.reports.posture_panels import posture_panels
 from tacit.runs.atomic_write import atomic_write
+from tacit.runs.json_file import read_json, write_json
 from tacit.runs.settings_file import read_settings
 
 COLUMNS = ["method", "seed", "recovery", "of three sets of episodes", "calibration error"]

@@ -34,10 +34,9 @@ from tacit.inference.sampled_lab import as_simulated
 from tacit.inference.simulated_inference import Asked, fingerprint, infer_simulated
 from tacit.inference.simulated_result import SimulatedResult
 from tacit.precision import in_double_precision
-from tacit.runs import versions
-from tacit.runs.continued import Told
+from tacit.runs.resumable_run import ProgressCallback
 from tacit.runs.run_folder import SETTINGS
-from tacit.runs.settings_file import keep_settings
+from tacit.runs.settings_file import installed_versions, keep_settings
 
 
 @overload
@@ -63,7 +62,7 @@ def infer(
     forward: PPO | None = None,
     folder: Path | str | None = None,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
     notice: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> Any: ...
@@ -78,7 +77,7 @@ def infer(
     forward: PPO | None = None,
     folder: Path | str | None = None,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
     notice: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> Result | SimulatedResult:
@@ -203,7 +202,7 @@ def infer_tabular(
             "confidence": float(confidence),
             "seed": seed,
             "demonstrations": len(demonstrations),
-            "versions": versions.installed(),
+            "versions": installed_versions(),
         },
         task=task,
     )

@@ -20,8 +20,8 @@ from tacit.inference.experts import ExpertSteps
 from tacit.inference.loop import Inference
 from tacit.inference.methods import forward_preset, make_method
 from tacit.inference.simulated_result import SimulatedResult
-from tacit.runs import versions
-from tacit.runs.continued import Told, run_to_the_end
+from tacit.runs.resumable_run import ProgressCallback, run_until_finished
+from tacit.runs.settings_file import installed_versions
 
 
 class Asked(NamedTuple):
@@ -40,7 +40,7 @@ def infer_simulated(
     asked: Asked,
     folder: Path | str | None,
     threads: int | None,
-    progress: Told | None,
+    progress: ProgressCallback | None,
     notice: Callable[[str], None] | None,
 ) -> SimulatedResult:
     """`tacit.infer` on a simulated task; see there."""
@@ -86,11 +86,11 @@ def completed(
     run: Inference,
     described: dict[str, Any],
     folder: Path | str | None,
-    progress: Told | None,
+    progress: ProgressCallback | None,
     notice: Callable[[str], None] | None,
 ) -> None:
     """Run to the end, from wherever the last attempt in the folder was stopped."""
-    run_to_the_end(
+    run_until_finished(
         run,
         folder,
         described,
@@ -124,7 +124,7 @@ def summed_up(
             "minutes": run.seconds / 60,
         },
         training=ledger.ended.copy(),
-        settings={**described, "versions": versions.installed()},
+        settings={**described, "versions": installed_versions()},
         task=run.task,
     )
 

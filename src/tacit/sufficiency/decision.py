@@ -18,7 +18,7 @@ from tacit.inference.counts.many_data_sets import VisitCounts
 from tacit.inference.counts.method import Objective, Reading, TabularCAICRL, Votes, fitting_votes
 from tacit.inference.counts.model import check_confidence
 from tacit.inference.infer import check_exact, check_request, infer
-from tacit.runs.continued import Told
+from tacit.runs.resumable_run import ProgressCallback
 from tacit.sufficiency.answer import Answer, History, recommend, words, worth_of
 from tacit.sufficiency.learning_curve import learning_curve, policy_values
 from tacit.sufficiency.simulated_decision import decide_by_acting
@@ -45,7 +45,7 @@ def sufficient(
     forward: PPO | None = None,
     folder: Path | str | None = None,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Answer:
     """Are the demonstrations enough for a policy worth `reward` at `confidence`?
 

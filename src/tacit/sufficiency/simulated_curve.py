@@ -20,7 +20,7 @@ from tacit.evaluation.execution import FIRST_EXECUTED, execute
 from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.simulated_inference import Asked, completed, prepared, summed_up
-from tacit.runs.continued import Told
+from tacit.runs.resumable_run import ProgressCallback
 from tacit.sufficiency.learning_curve import LearningCurve
 
 ORDERS = 3
@@ -37,7 +37,7 @@ def simulated_curve(
     forward: PPO | None = None,
     folder: Path | str | None = None,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
     **settings: Any,
 ) -> tuple[LearningCurve, LearnedConstraint]:
     """The reward of policies learned from nested subsets; and the constraint from all.
