@@ -16,8 +16,8 @@ from tacit.errors import ArgumentError
 from tacit.evaluation.tradeoff import LEVELS, Choice
 from tacit.evaluation.tradeoff import tradeoff as measured
 from tacit.inference.methods import forward_preset
-from tacit.reports.number_panels import Curve, number_panels
-from tacit.reports.png_file import write_png
+from tacit.reports.confidence_curves import Curve, number_panels
+from tacit.reports.style import write_png
 from tacit.runs.json_file import write_json
 
 

@@ -20,8 +20,8 @@ from tacit.inference.methods import forward_preset
 from tacit.inference.reach.method import ReachCAICRL
 from tacit.inference.reach.model import Rule
 from tacit.inference.simulated_result import SimulatedResult
-from tacit.reports.driving_map import driving_map
-from tacit.reports.feasibility_curve import feasibility_curve
+from tacit.reports.feasibility_curves import feasibility_curve
+from tacit.reports.maps import driving_map
 from tacit.reports.page import Fact, Page, Section
 from tacit.reports.table import Table
 from tacit.runs.resumable_run import ProgressCallback
