@@ -18,7 +18,7 @@ from tacit.inference.loop import Inference
 from tacit.inference.methods import METHODS, make_method
 from tacit.inference.reach.method import ReachCAICRL
 from tacit.runs.metrics_file import read_metrics
-from tacit.runs.tree_file import read_stored, read_tree, write_tree
+from tacit.runs.tree_file import read_stored, write_tree
 
 TASK = tacit.make("BiasedPendulum", horizon=12)
 SETTINGS = PPO(
@@ -143,7 +143,7 @@ def straight(request, experts, tmp_path_factory):
 def test_a_run_taken_up_from_a_file_goes_on_bit_for_bit(straight, experts):
     case, _, told, (path, end) = straight
     other = inference(experts, case)
-    state, _ = read_tree(path, like=other.state())
+    state = read_stored(path).tree(other.state())
     other.restore(state)
     assert other.iteration == 3
     assert advance(other, 3) == told[3:]

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import UInt8
 
-from tacit.command_line.demonstration_file import check_destination, write
 from tacit.command_line.tables import console, percent, progress_bar, show_facts
 from tacit.command_line.tasks import write_builtin
 from tacit.command_line.training import watched
+from tacit.demonstrations.trajectories import check_destination
 from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
@@ -74,7 +74,7 @@ class ImportHighway:
         with progress_bar() as bar:
             job = bar.add_task("drivers", total=len(highway.scenarios))
             recovered = drive(highway, lambda done, total: bar.update(job, completed=done))
-        write(recovered.trajectories, self.out)
+        recovered.trajectories.save(self.out)
         facts = {
             "drivers": str(len(recovered.trajectories)),
             "steps": str(recovered.trajectories.steps),

@@ -8,7 +8,6 @@ import tyro
 
 import tacit.evaluation.evaluate as evaluation
 import tacit.inference.infer as inference
-from tacit.command_line.demonstration_file import read
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.command_line.tasks import find_task
 from tacit.command_line.training import method_settings, watched, with_settings
@@ -72,7 +71,7 @@ def infer(
     """
     check_method(method)
     chosen = find_task(task, settings)
-    demonstrations = read(experts)
+    demonstrations = Trajectories.load(experts)
     if number is not None:
         demonstrations = demonstrations.subset(number, seed=seed)
     given = {"objective": objective, "votes": votes, "reading": reading}

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-import tacit.runs.versions as versions
 from tacit.argument_checks import check_count, check_seed
 from tacit.control import simulated_expert, tabular_expert
 from tacit.control.play import as_function
@@ -19,6 +18,7 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TaskError
+from tacit.runs.settings_file import installed_versions
 
 ACTOR_FILE = "actor.safetensors"
 LARGEST_SEED = 2**63
@@ -162,7 +162,7 @@ def collect(
         "discarded": discarded,
         "expert_violation": None if math.isnan(expert.violation) else expert.violation,
         "expert_reward": None if math.isnan(expert.reward) else expert.reward,
-        "versions": versions.installed(),
+        "versions": installed_versions(),
     }
     if isinstance(task, SimulatedTask):
         provenance["options"] = dict(task.options)

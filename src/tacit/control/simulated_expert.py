@@ -15,7 +15,7 @@ from tacit.control.settings import PPO
 from tacit.control.trainer import Trainer, checkpoint_every
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
-from tacit.runs.continued import run_to_the_end
+from tacit.runs.resumable_run import run_until_finished
 
 WORLDS = 64
 TESTED_EPISODES = 128
@@ -45,7 +45,7 @@ def train(
     """
     trainer = Trainer(task, settings, seed=seed, threads=threads)
     try:
-        run_to_the_end(
+        run_until_finished(
             trainer,
             folder,
             described(trainer),

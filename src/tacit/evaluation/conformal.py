@@ -52,9 +52,7 @@ class Calibration:
         return self.threshold < 1
 
 
-def calibrate(
-    constraint: Constraint, held_out: Trajectories, *, rate: float = 0.9
-) -> Calibration:
+def calibrate(constraint: Constraint, held_out: Trajectories, *, rate: float = 0.9) -> Calibration:
     """Check `constraint`, and loosen it as far as fresh episodes are to satisfy it at a rate.
 
     Arguments:

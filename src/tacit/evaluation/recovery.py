@@ -80,9 +80,7 @@ def seen_steps(
     return SeenSteps(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def recovered(
-    constraint: Constraint, steps: SeenSteps, confidence: float | None = None
-) -> float:
+def recovered(constraint: Constraint, steps: SeenSteps, confidence: float | None = None) -> float:
     """`recovery` on steps that were seen before."""
     doubts = constraint.doubt(steps.observations, steps.actions, confidence)
     return area(doubts, steps.broken)

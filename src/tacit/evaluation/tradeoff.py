@@ -27,7 +27,7 @@ from tacit.inference.infer import infer
 from tacit.inference.loop import Inference
 from tacit.inference.method import Method, NamedMethod
 from tacit.inference.methods import chosen_method
-from tacit.runs.continued import Told
+from tacit.runs.resumable_run import ProgressCallback
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 SHARE = 0.25
@@ -65,7 +65,7 @@ def tradeoff(
     forward: PPO | None = None,
     folder: Path | str | None = None,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
 ) -> list[Choice]:
     """Violation and feasible reward at several confidences, the lowest first.
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from tacit.control.learner import Rollout
 from tacit.control.multiplier import Multiplier
-from tacit.control.settings import PPO
 from tacit.control.presets import preset
+from tacit.control.settings import PPO
 from tacit.control.trainer import Trainer
 from tacit.environments.task import SimulatedTask
 from tacit.evaluation.evaluate import EXECUTED_EPISODES, FIRST_EXECUTED, execute

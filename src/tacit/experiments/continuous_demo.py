@@ -14,8 +14,8 @@ from tacit.evaluation.tradeoff import Choice, tradeoff
 from tacit.inference.infer import infer
 from tacit.inference.reach.model import Rule
 from tacit.inference.simulated_result import SimulatedResult
-from tacit.reports.feasibility_curve import feasibility_curve
-from tacit.reports.number_panels import Curve, number_panels
+from tacit.reports.confidence_curves import Curve, number_panels
+from tacit.reports.feasibility_curves import feasibility_curve
 from tacit.reports.page import Fact, Page, Section
 
 NUMBER = 50

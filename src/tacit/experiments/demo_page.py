@@ -12,11 +12,11 @@ from tacit.experiments.demo import (
     WANTED_CONFIDENCE,
     Demonstration,
 )
-from tacit.reports.band import Band
-from tacit.reports.constraint_maps import MapPanel, constraint_maps
 from tacit.reports.confidence_curves import confidence_curves, coverage_against_confidence
+from tacit.reports.maps import MapPanel, constraint_maps
 from tacit.reports.number_curve import reward_against_number
 from tacit.reports.page import Fact, Page, Section
+from tacit.reports.style import Band
 from tacit.reports.table import Table
 
 

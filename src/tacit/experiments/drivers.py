@@ -20,11 +20,11 @@ from tacit.inference.methods import forward_preset
 from tacit.inference.reach.method import ReachCAICRL
 from tacit.inference.reach.model import Rule
 from tacit.inference.simulated_result import SimulatedResult
-from tacit.reports.driving_map import driving_map
-from tacit.reports.feasibility_curve import feasibility_curve
+from tacit.reports.feasibility_curves import feasibility_curve
+from tacit.reports.maps import driving_map
 from tacit.reports.page import Fact, Page, Section
 from tacit.reports.table import Table
-from tacit.runs.continued import Told
+from tacit.runs.resumable_run import ProgressCallback
 
 SHOWN_POINTS = 4000
 TIME_GAP = len(FEATURES)
@@ -76,7 +76,7 @@ def learn_from_drivers(
     seed: int = 0,
     folder: Path | None = None,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Drivers:
     """All drivers of a driving task; learned once, at the highest confidence, read at each.
 

@@ -13,23 +13,20 @@ import numpy as np
 
 from tacit.control.actor import Actor
 from tacit.control.judgement import no_costs
-from tacit.control.settings import PPO
 from tacit.control.presets import preset
+from tacit.control.settings import PPO
 from tacit.control.simulated_expert import described
-from tacit.control.trainer import checkpoint_every
-from tacit.control.trainer import Trainer
+from tacit.control.trainer import Trainer, checkpoint_every
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TacitError, TaskError
-from tacit.evaluation.evaluate import EXECUTED_EPISODES
-from tacit.evaluation.evaluate import FIRST_EXECUTED, execute
-from tacit.experiments.coverage import read_json, write_json
+from tacit.evaluation.evaluate import EXECUTED_EPISODES, FIRST_EXECUTED, execute
 from tacit.inference.infer import infer
 from tacit.inference.methods import METHODS, forward_preset, kind_of
-from tacit.runs import versions
-from tacit.runs.continued import Told, run_to_the_end
-from tacit.runs.settings_file import read_settings
+from tacit.runs.json_file import read_json, write_json
+from tacit.runs.resumable_run import ProgressCallback, run_until_finished
+from tacit.runs.settings_file import installed_versions, read_settings
 
 NONE = "none"
 NAMES: tuple[str, ...] = (NONE, *METHODS)
@@ -93,8 +90,7 @@ class Comparison:
     def demonstrations(self, seed: int) -> Trajectories:
         """What the methods learn from with this seed."""
         file = self.experts_file(seed)
-        readers = {".npz": Trajectories.from_npz, ".csv": Trajectories.from_csv}
-        experts = readers.get(file.suffix, Trajectories.load)(file)
+        experts = Trajectories.load(file)
         if len(experts) < self.number:
             raise ArgumentError(
                 f"{file} has {len(experts)} demonstrations, fewer than the {self.number} asked for"
@@ -156,7 +152,7 @@ def run_cell(
     seed: int,
     *,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
 ) -> None:
     """Learn (or go on) in the cell's folder, execute, and write the record."""
     task = comparison.make_task()
@@ -178,7 +174,7 @@ def run_cell(
         training=learnt.training.tolist(),
         execution=execution.tolist(),
         settings=learnt.settings,
-        versions=versions.installed(),
+        versions=installed_versions(),
     )
     write_json(cell_file(out, method, seed), asdict(record))
 
@@ -195,7 +191,7 @@ def learn_constraint(
     seed: int,
     folder: Path,
     threads: int | None,
-    progress: Told | None,
+    progress: ProgressCallback | None,
 ) -> Learnt:
     """Inference by one of the methods."""
     result = infer(
@@ -223,14 +219,14 @@ def learn_nothing(
     seed: int,
     folder: Path,
     threads: int | None,
-    progress: Told | None,
+    progress: ProgressCallback | None,
 ) -> Learnt:
     """PPO that knows of no cost."""
     forward = comparison.forward(method, task)
     trainer = Trainer(task, forward, seed=seed, cost=no_costs, constraints=0, threads=threads)
     settings = {**described(trainer), "method": method}
     try:
-        run_to_the_end(
+        run_until_finished(
             trainer,
             folder,
             settings,

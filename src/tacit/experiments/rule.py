@@ -19,7 +19,6 @@ from tacit.errors import ArgumentError, StorageError, TaskError
 from tacit.evaluation.postures import postures
 from tacit.evaluation.recovery import SeenSteps, recovered, seen_steps
 from tacit.evaluation.trajectory_calibration import calibration_error
-from tacit.experiments.coverage import read_json, write_json
 from tacit.experiments.methods_cell import (
     NONE,
     SETTINGS,
@@ -29,11 +28,8 @@ from tacit.experiments.methods_cell import (
     learn_nothing,
 )
 from tacit.experiments.methods_table import (
-    MISSING,
     REFERENCE,
     SEEDS_FOR_TESTS,
-    pipes,
-    probability,
     student_interval,
     t_test,
     within,
@@ -41,9 +37,11 @@ from tacit.experiments.methods_table import (
 from tacit.experiments.methods_workers import Progress
 from tacit.inference.methods import METHODS, check_method
 from tacit.inference.simulated_result import load_simulated
-from tacit.reports.png_file import write_png
-from tacit.reports.posture_panels import posture_panels
+from tacit.reports.feasibility_curves import posture_panels
+from tacit.reports.style import write_png
+from tacit.reports.table import MISSING, markdown_table, p_value
 from tacit.runs.atomic_write import atomic_write
+from tacit.runs.json_file import read_json, write_json
 from tacit.runs.settings_file import read_settings
 
 COLUMNS = ["method", "seed", "recovery", "of three sets of episodes", "calibration error"]
@@ -220,7 +218,7 @@ def summed_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
         for of in (recoveries, calibrations):
             values, reference = of(own), of(by_method.get(REFERENCE, []))
             p = None if method == REFERENCE else t_test(values, reference)
-            line += [spread(values), probability(p)]
+            line += [spread(values), p_value(p)]
         lines.append(line)
     return SUMMED, lines
 
@@ -250,7 +248,7 @@ def write_all(out: Path, runs: Path, rows: Sequence[Row]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "rule.json", {"runs": str(runs), "rows": [asdict(row) for row in rows]})
     with atomic_write(out / "rule.md") as part:
-        tables = pipes(*summed_table(rows)), pipes(*rule_table(rows))
+        tables = markdown_table(*summed_table(rows)), markdown_table(*rule_table(rows))
         part.write_text("\n\n## Each seed\n\n".join(tables) + "\n", encoding="utf-8")
 
 

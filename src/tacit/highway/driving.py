@@ -24,9 +24,16 @@ from tacit.highway.highway_task import HighwayTask
 from tacit.highway.observation import GAP_AHEAD
 from tacit.highway.recording import Geometry
 from tacit.highway.replay import Replay
-from tacit.highway.scenario_set import Play, Selection, Split, SplitBy, load_scenarios, only, with_starts
-from tacit.highway.scenarios import Egos
-from tacit.highway.scenarios import Scenario
+from tacit.highway.scenario_set import (
+    Play,
+    Selection,
+    Split,
+    SplitBy,
+    load_scenarios,
+    only,
+    with_starts,
+)
+from tacit.highway.scenarios import Egos, Scenario
 from tacit.runs.tree_file import fingerprint
 
 Rules = Literal["distance", "velocity", "both"]

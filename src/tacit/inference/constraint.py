@@ -15,7 +15,7 @@ import tacit.inference.reach.model  # noqa: F401  (these four make their models 
 from tacit.argument_checks import check_confidence
 from tacit.errors import ArgumentError, StorageError
 from tacit.inference.constraint_model import MODELS, ConstraintModel, Evidence, Spaces
-from tacit.runs import versions
+from tacit.runs.settings_file import installed_versions
 from tacit.runs.tree_file import read_stored, write_tree
 
 KIND = "constraint"
@@ -216,7 +216,7 @@ class Constraint:
             "action_space": described(self.spaces.action),
             "names": list(self.names),
             "facts": self.facts,
-            "tacit": versions.installed()["tacit"],
+            "tacit": installed_versions()["tacit"],
         }
         return write_tree(Path(path), self.model, header)
 

@@ -13,7 +13,7 @@ from tacit.inference.loop import Inference
 from tacit.inference.method import ExactMethod, Method, NamedMethod
 from tacit.inference.methods import chosen_method
 from tacit.inference.result import Result
-from tacit.runs.continued import Told
+from tacit.runs.resumable_run import ProgressCallback
 from tacit.runs.run_folder import SETTINGS
 from tacit.runs.settings_file import keep_settings
 
@@ -28,7 +28,7 @@ def infer(
     forward: PPO | None = None,
     folder: Path | str | None = None,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Result:
     """Learn the rule that the experts obeyed, and a policy that keeps it.

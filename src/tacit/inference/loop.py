@@ -26,8 +26,7 @@ import numpy as np
 from tacit.control.expert import check_training
 from tacit.control.learner import Rollout
 from tacit.control.settings import PPO
-from tacit.control.trainer import checkpoint_every
-from tacit.control.trainer import Trainer
+from tacit.control.trainer import Trainer, checkpoint_every
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
@@ -40,8 +39,8 @@ from tacit.inference.inputs import Inputs
 from tacit.inference.method import Judged, Learned, Method, Moment, Round
 from tacit.inference.replay import Replay
 from tacit.inference.result import Result
-from tacit.runs import versions
-from tacit.runs.continued import Told, run_to_the_end
+from tacit.runs.resumable_run import ProgressCallback, run_until_finished
+from tacit.runs.settings_file import installed_versions
 
 FITTED_EXPERTS = 10_000
 EXPLODED = 1e5
@@ -167,11 +166,11 @@ class Inference:
     def finish(
         self,
         folder: Path | str | None = None,
-        progress: Told | None = None,
+        progress: ProgressCallback | None = None,
         notice: Callable[[str], None] | None = None,
     ) -> None:
         """Run to the end; with a folder, from wherever the last attempt in it was stopped."""
-        run_to_the_end(
+        run_until_finished(
             self,
             folder,
             self.described(),
@@ -326,7 +325,7 @@ class Inference:
                 "seed": self.seed,
                 "demonstrations": len(self.experts),
             },
-            names=getattr(self.task, 'observation_names', ()),
+            names=getattr(self.task, "observation_names", ()),
         )
         return Result(
             constraint=constraint,
@@ -338,7 +337,7 @@ class Inference:
                 "minutes": self.now.seconds / 60,
             },
             training=ledger.ended.copy(),
-            settings={**described, "versions": versions.installed()},
+            settings={**described, "versions": installed_versions()},
             task=self.given,
         )
 

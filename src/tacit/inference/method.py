@@ -17,8 +17,8 @@ from jaxtyping import Array, Float, Key
 from tacit.argument_checks import check_count, nearest
 from tacit.control.learner import Rollout
 from tacit.control.multiplier import Multiplier
-from tacit.control.settings import PPO
 from tacit.control.presets import preset
+from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask

@@ -15,9 +15,9 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import StorageError, TacitError, TaskError
 from tacit.inference.constraint import Constraint
 from tacit.inference.constraint_model import Spaces
-from tacit.runs import versions
 from tacit.runs.array_file import read_arrays, write_arrays
 from tacit.runs.run_folder import SETTINGS
+from tacit.runs.settings_file import installed_versions
 
 CONSTRAINT_FILE, POLICY_FILE, SUMMARY_FILE = (
     "constraint.safetensors",
@@ -68,7 +68,7 @@ class Result:
             "kind": KIND,
             "metrics": self.metrics,
             "settings": self.settings,
-            "tacit": versions.installed()["tacit"],
+            "tacit": installed_versions()["tacit"],
         }
         if isinstance(self.task, TabularTask):
             tables = {name: getattr(self.task, name) for name in TABLES}

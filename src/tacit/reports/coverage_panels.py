@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tacit.errors import ArgumentError
-from tacit.reports.band import Band, draw_band, numbers_of
 from tacit.reports.confidence_curves import draw_diagonal, draw_promise
 from tacit.reports.number_curve import number_axis
 from tacit.reports.style import (
@@ -17,9 +16,12 @@ from tacit.reports.style import (
     QUIET,
     TICK_SIZE,
     TITLE_SIZE,
+    Band,
     confidence_axis,
+    draw_band,
     legend_under,
     new_figure,
+    numbers_of,
     ordered_colours,
     share_axis,
     style_axes,
@@ -46,8 +48,8 @@ def coverage_panels(
         rows: the results, one mapping per task, number of demonstrations (`experts`) and
             confidence, with the keys in `KEYS`.
         objective: which objective to show; the first one in the rows unless given.
-        votes: which kind of votes to show, likewise.
-        reading: which reading of the belief to show, likewise.
+        votes: which kind of votes to show; the first one in the rows unless given.
+        reading: which reading of the belief to show; the first one in the rows unless given.
     """
     chosen = choose(list(rows), {"objective": objective, "votes": votes, "reading": reading})
     tasks = list(dict.fromkeys(str(row["task"]) for row in chosen))

@@ -9,14 +9,16 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
 from tacit.errors import ArgumentError
-from tacit.reports.band import Band, draw_band, sorted_bands
 from tacit.reports.style import (
     BLUE,
     PAPER,
     PURPLE,
     VERMILION,
+    Band,
+    draw_band,
     legend_under,
     new_figure,
+    sorted_bands,
     style_axes,
 )
 

@@ -1,13 +1,22 @@
-"""One look for all figures: colours that colour-blind readers can tell apart, quiet axes."""
+"""One look for all figures: colours that colour-blind readers can tell apart, quiet axes.
+
+Figures are made of plain arrays, without pyplot and its global state.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
+
+from tacit.errors import ArgumentError
+from tacit.runs.atomic_write import atomic_write
 
 WIDTH = 9.4  # inches; at 96 pixels an inch it fills the page's text width
 TITLE_SIZE, LABEL_SIZE, TICK_SIZE = 10.5, 9.5, 8.5
@@ -15,7 +24,7 @@ SHARES = (0.0, 0.01, 0.03, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 INK, QUIET, GRID, PAPER = "#1f2933", "#616e7c", "#e4e7eb", "#ffffff"
 # After Okabe and Ito's palette for readers with any kind of colour vision.
-BLUE, ORANGE, GREEN, VERMILION, PURPLE = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#aa4499"
+BLUE, GREEN, VERMILION, PURPLE = "#0072b2", "#009e73", "#d55e00", "#aa4499"
 BROKEN = "#fbe3d6"
 WALL = "#3e4c59"
 
@@ -137,3 +146,75 @@ def ordered_colours(number: int) -> list[str]:
         "#" + "".join(f"{round(255 * part):02x}" for part in ORDERED_COLOURS(float(place))[:3])
         for place in places
     ]
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Values [n] with the lower and upper ends [n] of their intervals."""
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def __post_init__(self) -> None:
+        for field in ("value", "low", "high"):
+            object.__setattr__(self, field, numbers_of(field, getattr(self, field)))
+        if not len(self.value) == len(self.low) == len(self.high):
+            raise ArgumentError(
+                f"a band needs as many lower and upper ends as values, not {len(self.low)} and "
+                f"{len(self.high)} for {len(self.value)}"
+            )
+
+    def in_order(self, order: np.ndarray) -> "Band":
+        """The same band with its points rearranged."""
+        return Band(self.value[order], self.low[order], self.high[order])
+
+
+def numbers_of(field: str, values: object) -> np.ndarray:
+    """A float64 vector with at least one entry; None counts as missing (NaN)."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{field} is not a list of numbers: {error}") from None
+    if array.ndim != 1 or not len(array):
+        raise ArgumentError(f"{field} must be a list of numbers, not of shape {list(array.shape)}")
+    return array
+
+
+def sorted_bands(
+    field: str, places: Sequence[float] | np.ndarray, *bands: Band
+) -> tuple[np.ndarray, list[Band]]:
+    """The places on the x axis in rising order, and the bands in that order too."""
+    array = numbers_of(field, places)
+    for band in bands:
+        if len(band.value) != len(array):
+            raise ArgumentError(f"there are {len(array)} {field} but {len(band.value)} values")
+    order = np.argsort(array, kind="stable")
+    return array[order], [band.in_order(order) for band in bands]
+
+
+def draw_band(
+    axes: Axes, places: np.ndarray, band: Band, *, colour: str, label: str, marker: str = "o"
+) -> Line2D:
+    """The interval as a tinted band with whiskers, the values as a line with markers over it."""
+    axes.fill_between(places, band.low, band.high, color=colour, alpha=0.18, linewidth=0, zorder=2)
+    axes.vlines(places, band.low, band.high, color=colour, alpha=0.55, linewidth=1.2, zorder=2.5)
+    (line,) = axes.plot(
+        places,
+        band.value,
+        color=colour,
+        linewidth=1.8,
+        marker=marker,
+        markersize=5,
+        markeredgecolor="white",
+        markeredgewidth=0.8,
+        label=label,
+        zorder=3,
+    )
+    return line
+
+
+def write_png(file: Path, figure: Figure) -> None:
+    """Write a picture, whole or not at all."""
+    with atomic_write(file) as part:
+        figure.savefig(part, format="png", dpi=150)

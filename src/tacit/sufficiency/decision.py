@@ -20,7 +20,7 @@ from tacit.inference.counts.visits import visits_of
 from tacit.inference.infer import check_task, check_unused, infer
 from tacit.inference.method import NamedMethod
 from tacit.inference.methods import chosen_method
-from tacit.runs.continued import Told
+from tacit.runs.resumable_run import ProgressCallback
 from tacit.sufficiency.answer import Answer, History, recommend, words, worth_of
 from tacit.sufficiency.learning_curve import learning_curve, policy_values
 from tacit.sufficiency.simulated_decision import decide_by_acting
@@ -45,7 +45,7 @@ def sufficient(
     forward: PPO | None = None,
     folder: Path | str | None = None,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Answer:
     """Are the demonstrations enough for a policy worth `reward` at `confidence`?
 

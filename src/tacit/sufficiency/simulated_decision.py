@@ -21,7 +21,7 @@ from tacit.inference.constraint import Constraint
 from tacit.inference.experts import ExpertSteps, as_simulated
 from tacit.inference.loop import Inference
 from tacit.inference.method import Method
-from tacit.runs.continued import Told
+from tacit.runs.resumable_run import ProgressCallback
 from tacit.sufficiency.answer import Answer, History, recommend, words
 from tacit.sufficiency.learning_curve import LearningCurve
 
@@ -87,7 +87,7 @@ def simulated_curve(
     forward: PPO | None = None,
     folder: Path | str | None = None,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
 ) -> tuple[LearningCurve, Constraint]:
     """The reward of policies learned from nested subsets; and the constraint from all.
 

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import DemonstrationError
-from tacit.inference.confidence.votes import COUNTED_VOTES, LEARNED_VOTES, counted_votes, initial_weights, learned_votes
+from tacit.inference.confidence.votes import (
+    COUNTED_VOTES,
+    LEARNED_VOTES,
+    counted_votes,
+    initial_weights,
+    learned_votes,
+)
 from tacit.inference.counts.visits import visits_of
 
 STATES, ACTIONS, HORIZON = 5, 3, 6

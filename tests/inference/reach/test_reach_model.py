@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tacit.errors import ArgumentError
 from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.model import Extremes, ReachModel
 from tacit.inference.reach.method import Reach
+from tacit.inference.reach.model import Extremes, ReachModel
 
 BOX = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
 

@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Self
 import jax
 from jaxtyping import Array, Float, Key, Shaped
 
+from tacit.control.networks import Perceptron
 from tacit.inference.constraint_model import ConstraintModel, Spaces
 from tacit.inference.inputs import Inputs, Steps
-from tacit.control.networks import Perceptron
 
 SMALLEST = 1e-3
 

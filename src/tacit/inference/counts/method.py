@@ -32,7 +32,7 @@ from tacit.inference.experts import fingerprint
 from tacit.inference.method import ExactMethod
 from tacit.inference.result import Result
 from tacit.precision import in_double_precision
-from tacit.runs import versions
+from tacit.runs.settings_file import installed_versions
 
 Objective = Literal["evidence", "quantile"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
@@ -146,7 +146,7 @@ class TableMethod(ExactMethod):
                 "seed": seed,
                 "demonstrations": len(demonstrations),
                 "demonstrations_sha256": fingerprint(demonstrations),
-                "versions": versions.installed(),
+                "versions": installed_versions(),
             },
             task=task,
         )

@@ -15,8 +15,7 @@ from jaxtyping import Array, Bool, Float
 from scipy.special import logsumexp
 
 from tacit.argument_checks import check_confidence
-from tacit.control.planning import Dynamics, constrained_plan
-from tacit.control.planning import violation_probability
+from tacit.control.planning import Dynamics, constrained_plan, violation_probability
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError

@@ -20,8 +20,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from tacit.argument_checks import check_choice, check_count
-from tacit.errors import ArgumentError
 from tacit.control.networks import Perceptron
+from tacit.errors import ArgumentError
 
 ENCODERS: "dict[str, type[Encoder]]" = {}
 """Every encoder by its name; a subclass with a `name` is entered when it is defined."""

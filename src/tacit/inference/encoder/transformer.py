@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from tacit.argument_checks import check_count
+from tacit.control.networks import Perceptron
 from tacit.errors import ArgumentError
 from tacit.inference.encoder.encoders import ABSENT, Encoder, attend, random_matrix
-from tacit.control.networks import Perceptron
 
 LONGEST_WAVE = 10_000.0
 SMALLEST_VARIANCE = 1e-5

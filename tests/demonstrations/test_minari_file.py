@@ -6,9 +6,10 @@ import h5py
 import numpy as np
 import pytest
 
-from tacit.demonstrations import dataset_file
+from tacit.demonstrations import minari_file
+from tacit.demonstrations.minari_file import describe_space, parse_space
 from tacit.demonstrations.trajectories import Trajectories
-from tacit.errors import DemonstrationError, StorageError, TacitError
+from tacit.errors import ArgumentError, DemonstrationError, StorageError, TacitError
 
 
 def example(seed=0, lengths=(4, 2, 6)):
@@ -193,7 +194,7 @@ def test_a_write_that_fails_leaves_the_old_data(tmp_path, name, monkeypatch):
     def broken(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(dataset_file, "minari_fields", broken)
+    monkeypatch.setattr(minari_file, "minari_fields", broken)
     with pytest.raises(StorageError, match=r"cannot be written .*No space left"):
         example(seed=1).save(tmp_path / name)
     assert Trajectories.load(tmp_path / name) == example()
@@ -218,10 +219,13 @@ def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch):
 
 
 def test_saving_never_deletes_what_is_not_a_data_set(tmp_path):
-    (tmp_path / "thesis.txt").write_text("years of work")
+    for name in ("thesis", "thesis.txt"):
+        (tmp_path / name).write_text("years of work")
     with pytest.raises(DemonstrationError, match="not a data set"):
         example().save(tmp_path)
     with pytest.raises(DemonstrationError, match="is a file"):
+        example().save(tmp_path / "thesis")
+    with pytest.raises(ArgumentError, match="ending must be"):
         example().save(tmp_path / "thesis.txt")
     (tmp_path / "folder.hdf5").mkdir()
     with pytest.raises(DemonstrationError, match="is a folder"):
@@ -243,3 +247,51 @@ def test_the_metadata_names_a_version_minari_understands(tmp_path):
     assert facts["total_episodes"] == 3
     assert facts["total_steps"] == 12
     assert json.loads(facts["tacit_provenance"]) == {"task": "Chain", "seed": 3}
+
+
+BOX = {"type": "Box", "dtype": "float64", "shape": [2], "low": [-1, -1], "high": [1, 1]}
+DISCRETE = {"type": "Discrete", "dtype": "int64", "start": 0, "n": 9}
+
+
+def describe(rows, declared=None):
+    text = None if declared is None else json.dumps(declared)
+    return json.loads(describe_space(np.array(rows), text))
+
+
+def test_spaces_are_inferred_from_the_numbers():
+    assert describe([[1], [4]]) == {"type": "Discrete", "dtype": "int64", "start": 0, "n": 5}
+    assert describe([[-2], [4]])["start"] == -2
+    assert describe([[1, 2], [0, 5]])["high"] == [1, 5]
+    assert describe([[1.0, 2.0]])["low"] == [-np.inf, -np.inf]
+    assert describe([[-(2**63)], [2**63 - 1]])["type"] == "Box"
+
+
+@pytest.mark.parametrize(("rows", "space"), [([[0.5, -1]], BOX), ([[3], [8]], DISCRETE)])
+def test_a_declared_space_is_kept_where_the_numbers_fit(rows, space):
+    assert describe(rows, space) == space
+
+
+@pytest.mark.parametrize(
+    ("rows", "space"),
+    [
+        ([[0.5, 2.0]], BOX),
+        ([[0.5]], BOX),
+        ([[0, 1]], BOX),
+        ([[0.5, 0.5]], {**BOX, "shape": [1]}),
+        ([[0.5, 0.5]], {"type": "Box", "dtype": "float64"}),
+        ([[0.5, 0.5]], {**BOX, "low": ["a", "b"]}),
+        ([[9]], DISCRETE),
+        ([[-1]], DISCRETE),
+        ([[1.0]], DISCRETE),
+        ([[1]], {"type": "Discrete"}),
+        ([[1]], {"type": "Graph"}),
+        ([[1]], [1]),
+    ],
+)
+def test_a_declared_space_is_dropped_where_the_numbers_do_not_fit(rows, space):
+    assert describe(rows, space) == describe(rows)
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "3", 7])
+def test_what_is_not_a_space_is_no_space(text):
+    assert parse_space(text) == {}

@@ -1,17 +1,17 @@
-"""Run something step by step in a folder, from wherever the last attempt was stopped."""
+"""Advance a run until it is finished, in a folder from which a stopped run is resumed."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 from tacit.errors import DivergenceError
-from tacit.runs.run_folder import RunFolder
+from tacit.runs.run_folder import RunFolder, has_checkpoint
 
-Told = Callable[[dict[str, float]], None]
+ProgressCallback = Callable[[dict[str, float]], None]
 
 
-class Continued(Protocol):
-    """What can be advanced, saved and taken up again bit for bit."""
+class ResumableRun(Protocol):
+    """A run that can be saved between two advances and resumed there bit for bit."""
 
     @property
     def iteration(self) -> int:
@@ -29,7 +29,7 @@ class Continued(Protocol):
         ...
 
     def advance(self) -> dict[str, float]:
-        """Do one more; returns what to write down about it."""
+        """Do one more iteration; returns the numbers to record about it."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -37,30 +37,30 @@ class Continued(Protocol):
         ...
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a `state`."""
+        """Continue from a `state`."""
         ...
 
 
-def run_to_the_end(
-    run: Continued,
+def run_until_finished(
+    run: ResumableRun,
     folder: Path | str | None,
     settings: dict[str, Any],
     *,
     label: str,
     every: int,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> None:
-    """Advance until finished; with a folder, keep checkpoints there and go on from the last one.
+    """Advance until finished; with a folder, keep checkpoints there and resume from the last one.
 
     Arguments:
         run: what to advance.
-        folder: where to keep it, None for nowhere.
+        folder: where to keep metrics and checkpoints, None for nowhere.
         settings: all that decides its numbers; see `RunFolder.open`.
         label: what kind of run it is.
         every: advances between checkpoints.
-        progress: is told the numbers of every advance.
-        notice: is told sentences about what was found in the folder.
+        progress: called with the numbers of every advance.
+        notice: called with sentences about what was found in the folder.
     """
     tell = progress or ignore
     if folder is None:
@@ -68,7 +68,7 @@ def run_to_the_end(
             tell(run.advance())
         return
     with RunFolder.open(Path(folder), settings, label=label) as kept:
-        take_up(run, kept)
+        resume(run, kept)
         told = 0
         while True:
             for sentence in kept.notices[told:]:
@@ -76,7 +76,7 @@ def run_to_the_end(
             told = len(kept.notices)
             if run.finished:
                 break
-            facts = advanced(run, kept)
+            facts = advance(run, kept)
             kept.record(facts)
             if run.iteration % every == 0 or run.finished:
                 kept.save(run.state(), steps=run.steps)
@@ -84,22 +84,24 @@ def run_to_the_end(
 
 
 def ignore(told: Any) -> None:
-    """Nobody wants to know."""
+    """Do nothing: the callback where none was given."""
 
 
-def take_up(run: Continued, kept: RunFolder) -> None:
-    """Bring the run to where the folder's last checkpoint left it."""
-    saved = kept.latest(like=run.state())
+def resume(run: ResumableRun, kept: RunFolder) -> None:
+    """Restore the folder's last checkpoint, if any, and drop what was recorded after it."""
+    # Before the first advance the state may be expensive, or not exist yet.
+    saved = kept.latest(like=run.state() if has_checkpoint(kept.path) else None)
     if saved is not None:
         run.restore(saved.tree)
         done = "is complete" if run.finished else f"goes on after {run.steps:,} steps"
         kept.notices.append(f"{kept.path}: the run in this folder {done}")
 
 
-def advanced(run: Continued, kept: RunFolder) -> dict[str, float]:
-    """One advance; an error of divergence tells where the last good state lies."""
+def advance(run: ResumableRun, kept: RunFolder) -> dict[str, float]:
+    """Advance the run; an error of divergence then says where the last good state lies."""
     try:
         return run.advance()
     except DivergenceError as error:
-        last = "the last checkpoint before that is kept" if kept.begun() else "no checkpoint is"
+        kept_too = has_checkpoint(kept.path)
+        last = "the last checkpoint before that is kept" if kept_too else "no checkpoint is"
         raise DivergenceError(f"{error}; {last} in {kept.path}") from error

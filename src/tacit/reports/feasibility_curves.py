@@ -1,4 +1,4 @@
-"""Feasibility against one quantity in the postures of those who keep the rule and who break it."""
+"""Feasibility against one quantity: at several confidences, and in several postures."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -10,15 +10,54 @@ from matplotlib.figure import Figure
 from tacit.reports.style import (
     BLUE,
     BROKEN,
+    INK,
     VERMILION,
     legend_under,
     new_figure,
+    ordered_colours,
     share_axis,
     style_axes,
 )
 
 
-class Curves(Protocol):
+def feasibility_curve(
+    values: Float[np.ndarray, " n"],
+    curves: Mapping[float, Float[np.ndarray, " n"]],
+    experts: Float[np.ndarray, " N"],
+    *,
+    quantity: str,
+    forbidden_below: float | None = None,
+) -> Figure:
+    """One line for each confidence; ticks where each expert turned back.
+
+    Arguments:
+        values: of the quantity.
+        curves: confidence -> feasibility at these values.
+        experts: the lowest value that each expert went to.
+        quantity: its name, with the unit.
+        forbidden_below: where the true rule is known, its limit.
+    """
+    figure = new_figure(3.6, width=6.4)
+    axes = figure.subplots()
+    style_axes(axes, title="What was learned", across=quantity, up="feasibility")
+    if forbidden_below is not None:
+        axes.axvspan(
+            values.min(), forbidden_below, color=BROKEN, zorder=0.5, label="truly forbidden"
+        )
+    for (level, feasibility), colour in zip(
+        curves.items(), ordered_colours(len(curves)), strict=True
+    ):
+        axes.plot(values, feasibility, color=colour, linewidth=1.8, label=f"confidence {level:g}")
+    ticks = np.full(len(experts), -0.03)
+    axes.plot(experts, ticks, "|", color=INK, markersize=7, label="where an expert turned back")
+    share_axis(axes)
+    axes.set_ylim(-0.07, 1.05)
+    axes.set_xlim(values.min(), values.max())
+    legend_under(figure, axes.get_legend_handles_labels()[0], columns=3)
+    return figure
+
+
+class PostureCurves(Protocol):
     """Feasibility at n values, in postures of both kinds."""
 
     @property
@@ -29,12 +68,14 @@ class Curves(Protocol):
 
 def posture_panels(
     values: Float[np.ndarray, " n"],
-    panels: Mapping[str, Curves],
+    panels: Mapping[str, PostureCurves],
     *,
     quantity: str,
     broken: Float[np.ndarray, " m"],
 ) -> Figure:
-    """A panel for each name: means, and bands in which nine of ten postures lie.
+    """Feasibility in the postures of those who keep the rule and of those who break it.
+
+    A panel for each name: means, and bands in which nine of ten postures lie.
 
     Arguments:
         values: of the quantity.
