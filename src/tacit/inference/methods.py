@@ -4,32 +4,16 @@ from tacit.argument_checks import nearest
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.inference.baselines.bc2l import BC2L
-from tacit.inference.baselines.gacl import GACL
-from tacit.inference.baselines.icl import ICL
-from tacit.inference.baselines.icrl import ICRL
-from tacit.inference.baselines.vicrl import VICRL
-from tacit.inference.counts.method import Counts, Likelihood
-from tacit.inference.encoder.method import CAICRL
-from tacit.inference.method import METHODS, ExactMethod, Method, NamedMethod
+from tacit.inference.baselines.bc2l import BC2L as BC2L
+from tacit.inference.baselines.gacl import GACL as GACL
+from tacit.inference.baselines.icl import ICL as ICL
+from tacit.inference.baselines.icrl import ICRL as ICRL
+from tacit.inference.baselines.vicrl import VICRL as VICRL
+from tacit.inference.counts.method import Counts
+from tacit.inference.counts.method import Likelihood as Likelihood
+from tacit.inference.encoder.method import CAICRL as CAICRL
+from tacit.inference.method import METHODS, NamedMethod
 from tacit.inference.reach.method import Reach
-
-__all__ = [
-    "BC2L",
-    "CAICRL",
-    "GACL",
-    "ICL",
-    "ICRL",
-    "METHODS",
-    "VICRL",
-    "Counts",
-    "ExactMethod",
-    "Likelihood",
-    "Method",
-    "Reach",
-    "default_method",
-    "find_method",
-]
 
 DEFAULTS: tuple[type[NamedMethod], ...] = (Counts, Reach)
 """The first one that fits the task is the default."""
