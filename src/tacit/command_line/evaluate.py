@@ -15,7 +15,7 @@ from tacit.command_line.tasks import find_task, importable
 from tacit.errors import ArgumentError, TaskError
 from tacit.evaluation.evaluate import Evaluation
 from tacit.evaluation.execution import SimulatedOutcome, simulated_task
-from tacit.evaluation.trajectory_calibration import calibration_error
+from tacit.evaluation.calibration import calibration_error
 from tacit.inference.result import Result, load
 
 CALIBRATION = "calibration error (ECE)"

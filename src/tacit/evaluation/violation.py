@@ -49,11 +49,6 @@ def feasible_reward(trajectories: Trajectories, *, level: float = 0.95, seed: in
     )
 
 
-def episode_reward(trajectories: Trajectories, *, level: float = 0.95, seed: int = 0) -> Estimate:
-    """The mean reward of an episode, violated or not."""
-    return mean_interval(trajectories.returns, level=level, seed=seed)
-
-
 def performance_of(
     transitions: Float[Array, "S A S"],
     initial: Float[Array, " S"],
