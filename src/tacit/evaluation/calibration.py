@@ -1,4 +1,4 @@
-"""Does a stated probability mean what it says: expected calibration error (ECE).
+"""The expected calibration error (ECE): does a stated probability mean what it says?
 
 `calibration_error` is the paper's experiment, of trajectories and the feasibility that a constraint
 states for them. On simulators it plays at most 60 batches of 64 episodes: fewer than 50
@@ -103,7 +103,7 @@ def calibration_table(
 
 
 def check_labelled(probabilities: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities in [0, 1] and as many labels of 0 or 1."""
+    """The probabilities and the labels as booleans, checked; an error names the first bad one."""
     stated, truth = finite("probabilities", probabilities), finite("labels", labels)
     if stated.ndim != 1 or stated.shape != truth.shape:
         raise ArgumentError(
@@ -176,7 +176,7 @@ def calibration_error(
 def tabular_stated(
     result: Result, number: int, confidence: float | None, aggregate: Aggregate, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Stated feasibility and true label of 2 n trajectories."""
+    """Stated feasibility and true label of 2 n trajectories on a table."""
     states, actions, feasible = labelled_episodes(result, number, np.random.default_rng(seed))
     steps = result.constraint.feasibility(states, actions, confidence)
     return aggregated(steps, np.full(len(steps), steps.shape[1]), aggregate), feasible

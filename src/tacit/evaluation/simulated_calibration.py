@@ -132,7 +132,7 @@ def mixed(act: Act, share: float, space: gymnasium.Space, generator: np.random.G
 def random_actions(
     space: gymnasium.Space, number: int, generator: np.random.Generator
 ) -> np.ndarray:
-    """Uniform in the space; within -1 and 1 where a box has no bounds."""
+    """Actions drawn uniformly from the space; within -1 and 1 where a box has no bounds."""
     if isinstance(space, gymnasium.spaces.Discrete):
         return generator.integers(space.n, size=number)
     assert isinstance(space, gymnasium.spaces.Box)
@@ -164,7 +164,7 @@ def balanced_number(task: SimulatedTask, found: list[dict[bool, np.ndarray]], nu
 
 
 def shortage(name: str, have: dict[bool, int], number: int) -> str:
-    """Which kind of trajectory could not be found."""
+    """The sentence that says which kind of trajectory could not be found."""
     label = min(have, key=lambda kind: have[kind])
     kind = "feasible" if label else "infeasible"
     return f"only {have[label]} of {number} {kind} trajectories were found on {name}"
