@@ -1,24 +1,26 @@
 """Is what was learned a rule, or an imitation? Of the finished runs of a comparison of methods.
 
 Recovery (`tacit.evaluation.recovery`), the calibration error (ECE, by the paper's recipe), and
-feasibility against one quantity in the postures of those who keep the rule and who break it. The
-episodes are of PPO without any constraint and of the first method's policy.
+feasibility against one quantity in the postures of those who keep the rule and who break it: a
+rule about the quantity gives one curve, whoever's postures they are; an imitation calls the
+postures of those who keep the rule feasible at every value, and the others at none. The episodes
+are of PPO without any constraint and of the first method's policy.
 """
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Shaped
 
 from tacit.control.actor import Actor
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, StorageError, TaskError
-from tacit.evaluation.postures import postures
+from tacit.evaluation.calibration import calibration_error
 from tacit.evaluation.recovery import SeenSteps, recovered, seen_steps
-from tacit.evaluation.trajectory_calibration import calibration_error
 from tacit.experiments.methods_cell import (
     NONE,
     SETTINGS,
@@ -35,6 +37,7 @@ from tacit.experiments.methods_table import (
     within,
 )
 from tacit.experiments.methods_workers import Progress
+from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.methods import METHODS, check_method
 from tacit.inference.simulated_result import load_simulated
 from tacit.reports.feasibility_curves import posture_panels
@@ -48,6 +51,7 @@ COLUMNS = ["method", "seed", "recovery", "of three sets of episodes", "calibrati
 SUMMED = ["method", "seeds", "recovery", "p recovery", "calibration error", "p calibration error"]
 EPISODE_SEEDS = (1001, 2001, 3001)
 VALUES = 201
+POSTURES = 200
 NOT_ASKED = "not asked for"
 
 
@@ -265,3 +269,71 @@ def draw(out: Path, constraints: dict[str, Any], steps: SeenSteps, quantity: int
         values, panels, quantity=f"observation {quantity}", broken=seen[steps.broken]
     )
     write_png(out / "postures.png", figure)
+
+
+class Postures(NamedTuple):
+    """Feasibility [n, m] at n values of a quantity, in m postures of each kind."""
+
+    allowed: Float[np.ndarray, "n m"]
+    forbidden: Float[np.ndarray, "n k"]
+
+
+def postures(
+    constraint: LearnedConstraint,
+    steps: SeenSteps,
+    quantity: int,
+    values: Float[np.ndarray, " n"],
+    *,
+    confidence: float | None = None,
+    seed: int = 0,
+) -> Postures:
+    """Feasibility against one observed number, in postures of steps that kept and broke the rule.
+
+    Arguments:
+        constraint: whose feasibility is drawn.
+        steps: where the postures come from, see `tacit.evaluation.recovery.seen_steps`; up to 200
+            of each kind are drawn.
+        quantity: its place in the observation.
+        values: what it is set to.
+        confidence: at which the constraint is asked; its own by default.
+        seed: of the draw.
+    """
+    size = steps.observations.shape[1]
+    if not 0 <= quantity < size:
+        raise ArgumentError(f"quantity must be one of the {size} observed numbers, not {quantity}")
+    generator = np.random.default_rng(seed)
+    curves = []
+    for kind in (~steps.broken, steps.broken):
+        places = np.flatnonzero(kind)
+        chosen = generator.choice(places, min(POSTURES, len(places)), replace=False)
+        curves.append(
+            move_quantity(
+                constraint,
+                steps.observations[chosen],
+                steps.actions[chosen],
+                quantity,
+                values,
+                confidence,
+            )
+        )
+    return Postures(*curves)
+
+
+def move_quantity(
+    constraint: LearnedConstraint,
+    observations: Float[np.ndarray, "m o"],
+    actions: Shaped[np.ndarray, "m ..."],
+    quantity: int,
+    values: Float[np.ndarray, " n"],
+    confidence: float | None,
+) -> Float[np.ndarray, "n m"]:
+    """Feasibility of every step with its quantity set to every value."""
+    everywhere = np.repeat(observations[None], len(values), axis=0)
+    everywhere[..., quantity] = values[:, None]
+    repeated = np.repeat(actions[None], len(values), axis=0)
+    flat = constraint.feasibility(
+        everywhere.reshape(-1, observations.shape[1]),
+        repeated.reshape(-1, *actions.shape[1:]),
+        confidence,
+    )
+    return np.asarray(flat).reshape(len(values), len(observations))

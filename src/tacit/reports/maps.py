@@ -115,7 +115,7 @@ def figure_size(grid: Grid, rows: int, columns: int) -> tuple[float, float]:
 
 
 def draw_map(axes: Axes, task: TabularTask, grid: Grid, panel: MapPanel, line: int) -> QuadMesh:
-    """One panel: coloured cells, walls, hatched truth, start and goal; `line` letters a line."""
+    """Draw coloured cells, walls, hatched truth, start and goal; `line` letters of title a line."""
     rows, columns = grid.shape
     axes.set_facecolor(WALL)
     mesh = axes.pcolormesh(
@@ -158,7 +158,7 @@ def on_map(task: TabularTask, grid: Grid, panel: MapPanel) -> np.ma.MaskedArray:
 
 
 def hatch_forbidden(axes: Axes, grid: Grid) -> None:
-    """Diagonals through every truly forbidden cell, and a line around the region they form."""
+    """Draw diagonals through truly forbidden cells, and a line around the region they form."""
     cells = np.argwhere(grid.forbidden)
     half = np.array([[[-0.5, 0.5], [0.5, -0.5]]])
     # A long strip has more cells than lines can be told apart.
@@ -182,7 +182,7 @@ def hatch_forbidden(axes: Axes, grid: Grid) -> None:
 
 
 def mark_ends(axes: Axes, task: TabularTask, grid: Grid) -> None:
-    """S where episodes may start (at most ten places), G at the goals."""
+    """Write S where episodes may start (at most ten places), and G at the goals."""
     size = float(np.clip(150 / max(grid.shape), 7.5, 13))
     for letter, states in (("S", starts_of(task)), ("G", goals_of(task))):
         for row, column in grid.cells[states]:
@@ -214,7 +214,7 @@ def goals_of(task: TabularTask) -> np.ndarray:
 
 
 def label_columns(shown: Sequence[Axes], columns: int) -> None:
-    """State numbers under the lowest of the stacked strips."""
+    """Write state numbers under the lowest of the stacked strips."""
     step = max(1, round(columns / 10 / 5) * 5) if columns > 10 else 1
     for axes in shown:
         axes.set_xticks(np.arange(0, columns, step))
@@ -226,7 +226,7 @@ def label_columns(shown: Sequence[Axes], columns: int) -> None:
 def add_colour_bar(
     figure: Figure, mesh: QuadMesh, places: list[Axes], *, pairs: bool, wide: bool
 ) -> None:
-    """The scale from forbidden to allowed, in words and numbers."""
+    """Add the scale from forbidden to allowed, in words and numbers."""
     bar = figure.colorbar(
         mesh, ax=places, fraction=0.04, pad=0.015, aspect=12 if wide else 22, shrink=0.95
     )
@@ -257,7 +257,7 @@ class HatchedHandler(HandlerPatch):
 
 
 def add_legend(figure: Figure, task: TabularTask, grid: Grid) -> None:
-    """What the marks mean, under the maps; only the marks that occur."""
+    """Explain the marks that occur, under the maps."""
     forbidden = "truly forbidden" + (" for some action" if task.rule_on == "pair" else "")
     hatched = Patch(facecolor="none", edgecolor=INK, label=forbidden)
     handles: list[Patch | Line2D] = [hatched] if grid.forbidden.any() else []
