@@ -5,9 +5,8 @@ import re
 import pytest
 
 from tacit.command_line import main
-from tacit.highway.faults import FAULTS
 from tacit.highway.highd_writer import write_highd
-from tacit.highway.traffic import Traffic
+from tacit.highway.synthetic_traffic import Traffic
 
 
 @pytest.fixture(autouse=True)
@@ -31,23 +30,9 @@ def test_recordings_are_those_of_the_library(tmp_path, capsys):
         assert path.read_bytes() == (tmp_path / "made" / path.name).read_bytes()
 
 
-def test_faults_are_put_into_the_first_recording(tmp_path, capsys):
-    faults = ("--fault", "frame-rate", "no-speed-limit")
-    text = run(capsys, "--out", tmp_path, "--recordings", 2, "--duration", 2, *faults)
-    assert "fault in recording 01: frame-rate" in text
-    assert "fault in recording 01: no-speed-limit" in text
-    first, second = (
-        (tmp_path / f"{number}_recordingMeta.csv").read_text().splitlines()[1]
-        for number in ("01", "02")
-    )
-    assert first.startswith("1,10,1,-1.00,")
-    assert second.startswith("2,25,1,36.11,")
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("--out", "new", "--fault", "rust"), "there is no fault 'rust'; there are missing"),
         (("--out", "new", "--lanes", "0"), "lanes must be"),
         (("--out", "new", "--flow", "-3"), "flow must lie between"),
         (("--out", "new", "--recordings", "0"), "recordings must be"),
@@ -72,10 +57,9 @@ def test_an_error_is_one_line(tmp_path, monkeypatch, capsys, arguments, named):
     assert not (tmp_path / "new").exists()
 
 
-def test_the_help_names_every_option_and_every_fault_is_known(capsys):
+def test_the_help_names_every_option(capsys):
     with pytest.raises(SystemExit):
         main(["data", "synthesize-highway", "--help"])
     text = capsys.readouterr().out
-    for name in ("out", "recordings", "duration", "lanes", "flow", "trucks", "seed", "fault"):
+    for name in ("out", "recordings", "duration", "lanes", "flow", "trucks", "seed"):
         assert f"--{name}" in text
-    assert all(re.fullmatch(r"[a-z-]+", name) for name in FAULTS)

@@ -6,12 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from tacit.argument_checks import check_count
-from tacit.command_line.tables import console, percent, progress_bar, show_table
+from tacit.command_line.tables import percent, progress_bar, show_table
 from tacit.errors import ArgumentError, StorageError
-from tacit.highway.faults import find_fault
 from tacit.highway.highd_writer import write_highd
-from tacit.highway.synthetic_traffic import SeenTraffic
-from tacit.highway.traffic import Traffic
+from tacit.highway.synthetic_traffic import SeenTraffic, Traffic
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,6 @@ class SynthesizeHighway:
         flow: vehicles an hour and lane that want to enter.
         trucks: share of trucks.
         seed: of the first recording.
-        fault: names of faults to put into the first recording, to test what reads it.
     """
 
     out: Path
@@ -36,12 +33,10 @@ class SynthesizeHighway:
     flow: float = 800.0
     trucks: float = 0.25
     seed: int = 1
-    fault: tuple[str, ...] = ()
 
     def run(self) -> None:
         """Write with a bar, then show what was written."""
         check_count("recordings", self.recordings)
-        faults = {name: find_fault(name) for name in self.fault}
         traffic = Traffic(self.seed, self.duration, self.lanes, self.flow, self.trucks)
         refuse_recordings(self.out)
         rows = []
@@ -57,12 +52,8 @@ class SynthesizeHighway:
                     lambda seconds, before=before: bar.update(job, completed=before + seconds),
                 )
                 rows.append(described(number, seen))
-        for fault in faults.values():
-            fault.inject(self.out)
         columns = ["recording", "vehicles", "trucks", "mean m/s", "above 40 m/s", "changes of lane"]
         show_table(f"Made-up recordings in {self.out}", columns, rows)
-        for name, fault in faults.items():
-            console.print(f"fault in recording 01: {name} ({fault.what})", markup=False)
 
 
 def refuse_recordings(out: Path) -> None:

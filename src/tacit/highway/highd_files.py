@@ -10,7 +10,6 @@ to the left, that of direction 2 to the right. With the centre of the box (x_c, 
 The columns about neighbours (`precedingId`, `dhw`, `ttc` ...) are never read.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -25,19 +24,15 @@ from tacit.highway.recording import (
     Notices,
     Reading,
     RecordingError,
-    refuse_geometry,
 )
-from tacit.highway.three_files import (
-    ThreeFiles,
-    match_vehicles,
-    read_about_recording,
-    three_files,
-)
-from tacit.highway.track_pieces import (
+from tacit.highway.tracks import (
     Motion,
     Sizes,
+    ThreeFiles,
     in_order,
     kinds_by_length,
+    match_vehicles,
+    read_about_recording,
     refuse_frames,
     tracks_of,
     typical_sizes,
@@ -58,23 +53,8 @@ LEGACY_ROADS = {1: (-460.0, 32.0), 2: (-40.0, 452.0)}
 """Where the road of the published simulator begins and ends; its outer lanes are wider by 2 m."""
 
 
-def read_highd(
-    folder: str | Path, number: int | str, geometry: Geometry = "centre"
-) -> tuple[Carriageway, ...]:
-    """The carriageways with traffic of recording `number`; says in one warning what was repaired.
-
-    Args:
-        folder: with the three files.
-        number: of the recording: 3, or as in the names of the files, "03".
-        geometry: `legacy` takes the corner of a box for its centre and widens the road, as the
-            published simulator does.
-    """
-    return highd_reading(three_files(Path(folder), number), geometry).issued()
-
-
 def highd_reading(files: ThreeFiles, geometry: Geometry) -> Reading:
     """The carriageways, and what was dropped or repaired."""
-    refuse_geometry(geometry)
     notices = Notices(files.name, {})
     about = read_about_recording(files, RECORDING, "id")
     vehicles = read_columns(files.vehicles, VEHICLES)

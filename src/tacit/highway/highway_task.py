@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from tacit.environments.jax_world import CompiledStep
-from tacit.highway.boxes import (
+from tacit.highway.geometry import (
     Box,
     gap_on_axes,
     heading,

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from tacit.highway.boxes import Box, distance, heading, length, reach
+from tacit.highway.geometry import Box, distance, heading, length, reach
 from tacit.highway.recording import SLOW
 
 SIGHT = 100.0

@@ -6,9 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from tacit.highway.boxes import Box
+from tacit.highway.geometry import LOOK_AHEAD, Box, Route, find_place, point_at
 from tacit.highway.neighbours import Neighbours
-from tacit.highway.route import LOOK_AHEAD, Route, find_place, point_at
 
 PLACES = ("left_behind", "behind", "right_behind", "left_ahead", "ahead", "right_ahead")
 WAYPOINTS = ("start", "here", "end")

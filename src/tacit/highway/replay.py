@@ -14,11 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from tacit.highway.boxes import Box
+from tacit.highway.geometry import Box, Route
 from tacit.highway.neighbours import SLOT_COLUMNS, lane_of
 from tacit.highway.observation import Surroundings
 from tacit.highway.recording import Carriageway, Geometry, Track
-from tacit.highway.route import Route
 from tacit.highway.scenarios import Cast, Scenario
 
 NO_BOUNDARY = -1e9

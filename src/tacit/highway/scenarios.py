@@ -67,12 +67,6 @@ class Scenario:
         """In m/s."""
         return float(np.hypot(*self.velocity))
 
-    @property
-    def required_speed(self) -> float:
-        """The mean speed that reaches the goal just in time."""
-        distance = self.goal.s - self.goal.length / 2 - self.position[0]
-        return max(distance, 0.0) / (self.limit * self.dt)
-
 
 class Window(NamedTuple):
     """A piece of a recording: its number from 1 and its first and last frame."""
