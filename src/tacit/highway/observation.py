@@ -48,6 +48,8 @@ FEATURES: tuple[str, ...] = (
     "route_offset",
     "on_route",
 )
+OBSERVATION_NAMES = tuple(feature.replace("_", " ") for feature in FEATURES)
+"""The same as words, for rules, tables and pictures: "gap ahead", "speed along"."""
 REASONS = ("off_road", "collision", "goal_reached", "time_out")
 """How an episode ends; the first that holds is its reason."""
 GAP_AHEAD = FEATURES.index("gap_ahead")
