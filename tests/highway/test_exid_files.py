@@ -10,7 +10,7 @@ from tacit.highway.tracks import three_files
 
 
 def read(folder, tables):
-    return exid_reading(three_files(write_three(folder, tables, "07"), "07")).issued()
+    return exid_reading(three_files(write_three(folder, tables, "07"), "07")).announce()
 
 
 def noticed(folder, tables, message):

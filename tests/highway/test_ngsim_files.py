@@ -35,7 +35,7 @@ def write_portal(folder, rows):
 
 
 def read_ngsim(path, site=None, **options):
-    return ngsim_reading(path, site, **options).issued()
+    return ngsim_reading(path, site, **options).announce()
 
 
 def noticed(path, message, **options):
@@ -248,7 +248,7 @@ def test_nothing_left_is_an_error(tmp_path):
 
 
 def read_us101_clip(states, clips, name):
-    (way,) = us101_reading(states, clips, name).issued()
+    (way,) = us101_reading(states, clips, name).announce()
     return way
 
 

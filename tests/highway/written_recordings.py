@@ -40,7 +40,7 @@ def write_three(folder, tables, name="03"):
 
 def read_highd(folder, name, geometry="centre"):
     """The carriageways of a highD recording."""
-    return highd_reading(three_files(folder, name), geometry).issued()
+    return highd_reading(three_files(folder, name), geometry).announce()
 
 
 def rows_of(tables, vehicle, key="id"):

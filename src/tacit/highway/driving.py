@@ -44,7 +44,7 @@ TRAINING_SHARE = 0.7
 
 @dataclass(frozen=True)
 class Selection:
-    """Which scenarios to make.
+    """Which scenarios to make out of recordings.
 
     Fields:
         geometry: of the recordings, see `recording.Geometry`.
@@ -68,8 +68,8 @@ class Play:
     """Scenarios and their tables.
 
     Fields:
-        replay: what the step function looks things up in.
-        scenarios: what people look at.
+        replay: the tables that the step function looks things up in.
+        scenarios: their descriptions.
         paths: where the recorded drivers went, each [steps + 1, 2].
         skipped: windows without a scenario, by reason.
     """
@@ -84,8 +84,8 @@ class Highway(NamedTuple):
     """A driving task with its scenarios.
 
     Fields:
-        task: pure functions.
-        scenarios: what is driven.
+        task: pure functions of state and action.
+        scenarios: their descriptions.
         paths: where the recorded drivers went, each [steps + 1, 2].
         skipped: windows without a scenario, by reason.
         options: that it was built with.
@@ -182,7 +182,7 @@ def longest(play: Play) -> int:
 
 
 def judged(task: HighwayTask, scenarios: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
-    """The scenarios with what their starts show."""
+    """The scenarios with the gap at their start and the constraints that the start breaks."""
     # What is seen depends on no rule: one program for all tasks of these recordings.
     seen = np.asarray(
         starts(dataclasses.replace(task, name="", constraints=(), gap=0.0, speed=0.0))
@@ -259,7 +259,7 @@ def contents(folder: Path) -> tuple[tuple[Path, int, int], ...]:
 @functools.lru_cache(maxsize=2)
 def read_scenarios(place: Path, files: tuple[Any, ...], selection: Selection) -> Play:
     """`load_scenarios`, of a folder that holds those `files`."""
-    del files  # what was remembered for other files is not asked for
+    del files  # they only tell the cache when something has changed
     sources = find_recordings(place)
     if selection.split_by == "recording":
         names = part_of([source.name for source in sources], selection)
@@ -291,7 +291,7 @@ def read_scenarios(place: Path, files: tuple[Any, ...], selection: Selection) ->
 def gather(
     sources: Sequence[RecordingSource], selection: Selection
 ) -> tuple[list[Piece], Counter[str]]:
-    """The scenarios of some recordings, and why windows have none; one recording at a time."""
+    """The scenarios of some recordings, read one at a time, and why windows have none."""
     pieces: list[Piece] = []
     skipped: Counter[str] = Counter()
     for source in sources:
@@ -329,7 +329,7 @@ def with_starts(
 
 
 def only(play: Play, kept: Sequence[int]) -> Play:
-    """Some of the scenarios; the table stays whole, as rows cost nothing when nobody looks."""
+    """Select scenarios; the table of frames stays whole, as unused rows cost no time."""
     numbers = np.asarray(kept)
     replay = play.replay
     parts = {

@@ -57,7 +57,7 @@ SMALLEST_SHARE = 0.02
 DEGREE = 3
 STEEPEST = np.pi / 4
 ROUNDS = 8
-"""Of trimming outliers in the fit, and of Newton's method in the projection."""
+"""Iterations of the trimmed fit, and of Newton's method in the projection."""
 MOST_ROWS = 50_000
 
 
@@ -250,7 +250,7 @@ def turned(x: np.ndarray, y: np.ndarray, angle: float) -> tuple[np.ndarray, np.n
 
 
 def mean_heading(angles: Float[np.ndarray, " n"]) -> float:
-    """The mean on the circle."""
+    """The mean of angles on the circle."""
     return float(np.arctan2(np.sin(angles).mean(), np.cos(angles).mean()))
 
 

@@ -32,12 +32,12 @@ class Box(NamedTuple):
 
 
 def length(s: Array, d: Array) -> Array:
-    """Of a vector; `jnp.hypot`, which guards against overflow, is many times slower."""
+    """Length of a vector; `jnp.hypot`, which guards against overflow, is many times slower."""
     return jnp.sqrt(s * s + d * d)
 
 
 def heading(vs: Array, vd: Array) -> tuple[Array, Array]:
-    """Cosine and sine of the direction of travel; along the road for what stands still."""
+    """Cosine and sine of the direction of travel; along the road at a standstill."""
     speed = length(vs, vd)
     still = speed < 1e-6
     safe = jnp.where(still, 1.0, speed)
@@ -81,7 +81,7 @@ def corner_distance(one: Box, other: Box) -> Array:
 def distance(one: Box, other: Box) -> Float[Array, "*n"]:
     """The smallest distance between two boxes; 0 where they touch.
 
-    Between rectangles apart it is always taken at a corner of one of them.
+    Two rectangles that do not touch are nearest at a corner of one of them.
     """
     apart = jnp.minimum(corner_distance(one, other), corner_distance(other, one))
     return jnp.where(overlap(one, other), 0.0, apart)

@@ -61,7 +61,7 @@ def highd_reading(files: ThreeFiles, geometry: Geometry) -> Reading:
     rows = read_columns(files.tracks, TRACKS)
     refuse_frames(rows, "frame", 1)
     rows = in_order(rows, "id", "frame", notices)
-    rows, direction, kind = described(rows, vehicles, notices)
+    rows, direction, kind = keep_described(rows, vehicles, notices)
     sizes = typical_sizes(rows["id"], rows["width"], rows["height"], notices)
     unknown = (kind == 0) & sizes.possible
     number = len(np.unique(rows["id"][unknown]))
@@ -94,10 +94,13 @@ def highd_reading(files: ThreeFiles, geometry: Geometry) -> Reading:
     return Reading(tuple(found), notices)
 
 
-def described(
+def keep_described(
     rows: Columns, vehicles: Columns, notices: Notices
 ) -> tuple[Columns, Int[np.ndarray, " rows"], Int[np.ndarray, " rows"]]:
-    """Rows of vehicles with a description and a direction; direction and kind (0: unknown)."""
+    """Keep rows of vehicles with a description and a direction.
+
+    Returns them with the direction and the kind (0: unknown) of each row.
+    """
     at = match_vehicles(rows["id"], vehicles["id"], vehicles["numFrames"], notices)
     rows, at = rows.take(at >= 0), at[at >= 0]
     towards = np.nan_to_num(vehicles["drivingDirection"])[at]
@@ -147,7 +150,7 @@ def box_centres(rows: Columns, sizes: Sizes, geometry: Geometry) -> Centres:
 def seen_along(
     rows: Columns, centres: Centres, sizes: Sizes, kind: Int[np.ndarray, " rows"], way: int
 ) -> Motion:
-    """All rows as the drivers of one direction see them."""
+    """All rows in coordinates along the road of one driving direction."""
     forward = 1.0 if way == 2 else -1.0
     return Motion(
         vehicle=rows["id"],

@@ -82,10 +82,10 @@ def write_highd(
     """Write a made-up recording into a folder; the same settings give the same bytes.
 
     Args:
-        folder: is made if it is not there.
+        folder: is created if it does not exist.
         number: of the recording, from 1; names the files, as in 03_tracks.csv.
-        traffic: what to make up.
-        progress: is told how many seconds of traffic are done.
+        traffic: its settings.
+        progress: is called with the seconds of traffic that are done.
 
     Returns:
         The traffic that was written.

@@ -57,8 +57,11 @@ LANE_WIDTH = 12 * FOOT
 KINDS = np.array([0, CAR, CAR, TRUCK])
 """By class: 1 motorcycle, 2 car, 3 truck; 0 is unknown."""
 LONGEST_STEP = 5.0
+"""Metres per frame: a longer step is a jump of the position."""
 WORST_SPEED = 2.0
+"""m/s by which recorded speeds may usually differ from those of the places."""
 HALF_SECOND = 5
+"""In frames."""
 I_80_DAYS = (1_113_350_400_000, 1_113_523_200_000)
 """13 and 14 April 2005 in milliseconds since 1970; US-101 was recorded in June."""
 US_101, I_80 = "us-101", "i-80"
@@ -144,7 +147,7 @@ def carriageway_of(
 
 
 def kept_frames(frame: Int[np.ndarray, " rows"], skip: float, notices: Notices) -> tuple[int, int]:
-    """First and last frame without the thin minutes, unless nothing else is there."""
+    """First and last frame without the thin minutes; all of a period that is too short."""
     first, last = int(frame.min()), int(frame.max())
     left_out = round(skip / DT)
     if last - first < 2 * left_out:
@@ -177,7 +180,7 @@ def motion_of(rows: Columns, notices: Notices) -> tuple[Motion, Bool[np.ndarray,
 
 
 def overlaps(motion: Motion, lane: Int[np.ndarray, " rows"]) -> int:
-    """How many pairs of vehicles are inside each other at some time."""
+    """How many pairs of vehicles overlap at some time."""
     order = np.lexsort((motion.s, lane, motion.frame))
     behind, ahead = order[:-1], order[1:]
     gap = motion.s[ahead] - motion.s[behind] - (motion.length[ahead] + motion.length[behind]) / 2
@@ -188,7 +191,7 @@ def overlaps(motion: Motion, lane: Int[np.ndarray, " rows"]) -> int:
 
 
 def recomputed(track: Track) -> Track:
-    """The track with speeds from its places."""
+    """The track with speeds computed from its places."""
     s, d = (mean_over_a_second(places.astype(np.float64)) for places in (track.s, track.d))
     vs, vd = ((np.gradient(places) / DT).astype(np.float32) for places in (s, d))
     return track._replace(vs=vs, vd=vd)
@@ -245,7 +248,7 @@ def ngsim_periods(path: Path, site: str | None) -> tuple[Columns, Int[np.ndarray
 
 
 def small(part: Columns) -> Columns:
-    """Half the memory, because a site has millions of rows."""
+    """The columns in smaller types, because a site has millions of rows."""
     values = {name: part[name].astype(dtype) for name, dtype in SMALL.items()}
     for name in ("v_class", "lane_id"):
         values[name] = part[name].clip(-1, 99).astype(np.int8)
@@ -286,7 +289,7 @@ def ngsim_layout(path: Path, site: str | None) -> Layout:
 
 
 def refuse_site(path: Path, site: str | None) -> None:
-    """A file without the column `Location` holds one site only."""
+    """Raise an error if a site is asked for: a file without the column `Location` names none."""
     if site is not None:
         raise ArgumentError(f"site: is {site!r}, but {path} does not say where it was recorded")
 
@@ -305,7 +308,7 @@ def is_ngsim(line: str) -> bool:
 def sites_in(path: Path) -> tuple[str | None, ...]:
     """The motorways in a file: (None,) if it has no column `Location`.
 
-    A file of the data portal is searched for their names, up to the end if one is missing.
+    A file of the data portal is read until all names are found, or to its end.
     """
     if "location" not in first_line(path).lower():
         return (None,)

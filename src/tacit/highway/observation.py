@@ -95,7 +95,7 @@ class Ego(NamedTuple):
     Fields:
         box: where it is.
         vs, vd: its velocity.
-        acceleration: [2] what it did last.
+        acceleration: [2] in the last step.
         lane: 0 the leftmost.
     """
 
@@ -107,7 +107,7 @@ class Ego(NamedTuple):
 
 
 def reasons_in(observation: Float[np.ndarray, " 74"]) -> list[str]:
-    """How the episode ended, if it did; the first is its reason."""
+    """Why the episode ended, the main reason first; empty while it goes on."""
     return [reason for reason in REASONS if observation[FEATURES.index(reason)]]
 
 
@@ -136,7 +136,7 @@ def observe(
     remaining: Array,
     advance: Float[Array, " 2"],
 ) -> Float[Array, " 74"]:
-    """All of it; `advance`: by how much the goal has come nearer, along and across."""
+    """The whole observation; `advance` is how much nearer the goal has come, along and across."""
     distances = goal_distances(around.goal, ego.box)
     plain = jnp.zeros(())
     parts = [

@@ -50,7 +50,7 @@ EXPECTED = (
 )
 KEPT = ("boundaries", "tracks", "sizes", "states")
 VERSION = 1
-"""To be raised when a reader gives other numbers for the same files, or this layout changes."""
+"""Raise it when a reader gives other numbers for the same files, or this layout changes."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class RecordingSource:
     part: str | None = None
 
     def read(self, geometry: Geometry = "centre", cache: bool = True) -> tuple[Carriageway, ...]:
-        """Its carriageways; says in one warning what was dropped or repaired.
+        """Read its carriageways; one warning says what was dropped or repaired.
 
-        What was read is kept in the user's cache folder, or in TACIT_CACHE, until a file changes.
+        The result is kept in the user's cache folder, or in TACIT_CACHE, until a file changes.
         """
         refuse_geometry(geometry)
         if geometry == "legacy" and self.data_set != "highD":
@@ -82,7 +82,7 @@ class RecordingSource:
             )
         folder = cache_folder() if cache else None
         if folder is None:
-            return self.reading(geometry).issued()
+            return self.reading(geometry).announce()
         try:
             key = cache_key(self.files, geometry=geometry, data_set=self.data_set, part=self.part)
         except OSError as error:
@@ -92,7 +92,7 @@ class RecordingSource:
         if reading is None:
             reading = self.reading(geometry)
             keep(path, key, reading)
-        return reading.issued()
+        return reading.announce()
 
     def reading(self, geometry: Geometry) -> Reading:
         """Read the files themselves."""
@@ -120,7 +120,7 @@ def find_recordings(folder: str | Path) -> tuple[RecordingSource, ...]:
 
 
 def refuse_twins(sources: list[RecordingSource]) -> None:
-    """Two recordings of the same name, in order of names: nobody could tell them apart."""
+    """Raise an error if two of the recordings, which are sorted by name, have the same name."""
     for one, other in pairwise(sources):
         if one.name == other.name:
             raise RecordingError(
@@ -158,7 +158,7 @@ def ngsim_in(path: Path, name: str) -> Iterator[RecordingSource]:
 
 
 def either(folder: Path, name: str) -> Path | None:
-    """A file under its name or compressed, or None."""
+    """The file of that name, plain or compressed; None if there is neither."""
     found = [path for path in (folder / name, folder / f"{name}.gz") if path.is_file()]
     return found[0] if found else None
 
@@ -193,7 +193,7 @@ def cache_path(folder: Path, name: str, key: str) -> Path:
 
 
 def keep(path: Path, key: str, reading: Reading) -> None:
-    """Write a recording; a folder that cannot be written is no reason to fail."""
+    """Write a recording to the cache, if the folder can be written."""
     arrays: dict[str, np.ndarray] = {}
     about = []
     for i, way in enumerate(reading.carriageways):
@@ -212,7 +212,7 @@ def keep(path: Path, key: str, reading: Reading) -> None:
 
 
 def recall(path: Path, key: str) -> Reading | None:
-    """A recording that was kept, or None: never kept, damaged, or of other files."""
+    """Read a recording from the cache; None if it is missing, damaged or of other files."""
     try:
         # NumPy would leave the file of a damaged archive open.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:

@@ -27,15 +27,18 @@ FRAME_RATE = 25
 ROAD_LENGTH, LANE_WIDTH = 420.0, 3.75
 WARM_UP = 40.0
 ENTRANCE, EXIT = -400.0, 520.0
-"""Where vehicles enter and are forgotten, both out of sight; the road is seen from 0 on."""
+"""Where vehicles enter and leave the simulation, both out of sight; the road is seen from 0 on."""
 LANE_SPEEDS, LANE_SPREAD = (30.0, 35.0, 38.0), 3.0
 """Desired speed of cars in the right lane, in between, and in the left lane."""
 TRUCK_SPEED, TRUCK_SPREAD = 24.0, 1.0
 FAST_SHARE, FAST_SPEEDS = 0.12, (42.0, 50.0)
-"""Of cars, all of which enter in the left lane."""
+"""Share and desired speeds of fast cars, which all enter in the left lane."""
 HEADWAYS = (0.9, 1.8)
 PUSHY_SHARE, PUSHY_HEADWAYS = 0.35, (0.3, 0.6)
-"""Of cars, besides all fast ones: without them, gaps are hardly ever below 20 m."""
+"""Share and headways of cars that follow closely, besides all fast ones.
+
+Without them, gaps are hardly ever below 20 m.
+"""
 LANE_FLOWS = (0.6, 1.4)
 """Flow of the left and of the right lane, as multiples of the mean."""
 SHORTEST_HEADWAY = 1.0
@@ -46,7 +49,7 @@ REST_BETWEEN_CHANGES = 4.0
 
 @dataclass(frozen=True)
 class Traffic:
-    """What traffic to make up.
+    """Settings of made-up traffic.
 
     Fields:
         seed: of every random draw.
@@ -77,7 +80,7 @@ class Traffic:
 
     @property
     def frames(self) -> int:
-        """How many are recorded."""
+        """The number of recorded frames."""
         return round(self.duration * FRAME_RATE)
 
 
@@ -86,8 +89,8 @@ class Entries:
 
     Fields:
         traffic: the settings.
-        random: of times and drivers.
-        times: of the next entry in each lane of both sides.
+        random: the generator of times and drivers.
+        times: when the next vehicle enters each lane of both sides.
         waiting: the vehicle that enters there next.
         admitted: all that have entered, in order; `number` is their place in this list.
     """
@@ -177,9 +180,9 @@ def draw_driver(random: np.random.Generator, traffic: Traffic, lane: int) -> Dri
 
 
 def adapted(new: Drivers, drivers: Drivers, lane: int) -> Drivers | None:
-    """The vehicle at a speed that suits the one ahead; None as long as there is no room.
+    """The vehicle at a speed that suits the one ahead; None if there is no room yet.
 
-    Close behind another vehicle it enters no faster than that one; and only if it need not brake
+    Close behind another vehicle it enters no faster than that one, and only if it need not brake
     harder than is comfortable.
     """
     there = np.flatnonzero((drivers.origin == lane) | (drivers.target == lane))
@@ -247,7 +250,7 @@ class SeenTraffic:
 
 
 def simulate(traffic: Traffic, progress: Callable[[float], None] | None = None) -> SeenTraffic:
-    """Let traffic flow for the warm-up and the duration; `progress` is told the seconds done."""
+    """Let traffic flow; `progress` is called with the seconds done after the warm-up."""
     random = np.random.default_rng(traffic.seed)
     warm_up = round(WARM_UP * FRAME_RATE)
     entries = Entries(traffic, random)
@@ -288,14 +291,14 @@ def lane_middle(drivers: Drivers, lanes: int) -> Float[np.ndarray, " vehicles"]:
 
 
 def settle_in_lanes(drivers: Drivers, lanes: int) -> Drivers:
-    """A change has ended, for the others, once the whole box is in the target lane."""
+    """End a change of lane once the whole box is in the target lane."""
     aside = np.abs(drivers.d - lane_middle(drivers, lanes))
     inside = aside <= (LANE_WIDTH - drivers.width) / 2
     return drivers._replace(origin=np.where(inside, drivers.target, drivers.origin))
 
 
 def change_lanes(drivers: Drivers, lanes: int) -> Drivers:
-    """Let the driver of each side with the most to gain begin to change, if anyone gains."""
+    """On each side, let the driver with the most to gain begin to change lanes, if one gains."""
     if len(drivers.s) == 0:
         return drivers
     left, right = change_incentive(drivers, -1, lanes), change_incentive(drivers, 1, lanes)
@@ -311,10 +314,10 @@ def change_lanes(drivers: Drivers, lanes: int) -> Drivers:
 
 
 def accelerate(drivers: Drivers, ahead: Int[np.ndarray, " vehicles"], lanes: int) -> Drivers:
-    """Everyone decides how to accelerate in this frame.
+    """Set the acceleration of every vehicle in this frame.
 
-    To the side, the speed that is aimed at is proportional to the distance that is left, and
-    capped; it is reached with a bounded acceleration, so that velocities are continuous.
+    Sideways, a driver aims at a capped speed in proportion to the distance that is left, and
+    reaches it with a bounded acceleration, so that velocities are continuous.
     """
     own = np.arange(len(drivers.s))
     aim = LATERAL_RATE * (lane_middle(drivers, lanes) + drivers.offset - drivers.d)
@@ -328,7 +331,7 @@ def accelerate(drivers: Drivers, ahead: Int[np.ndarray, " vehicles"], lanes: int
 
 
 def move(drivers: Drivers) -> Drivers:
-    """One frame further; nobody drives backwards."""
+    """Move every vehicle on by one frame; nobody drives backwards."""
     step = 1 / FRAME_RATE
     speed = np.maximum(drivers.vs + drivers.acceleration_s * step, 0.0)
     aside = drivers.vd + drivers.acceleration_d * step

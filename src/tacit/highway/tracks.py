@@ -48,7 +48,7 @@ def three_files(folder: Path, name: str) -> ThreeFiles:
 
 
 def read_about_recording(files: ThreeFiles, layout: Layout, number: str) -> Columns:
-    """The one row about the recording; its number, in column `number`, must be that of the name."""
+    """Read the row about the recording; `number` is the column with the recording's number."""
     about = read_columns(files.recording, layout)
     if len(about) != 1:
         raise RecordingError(f"{files.recording}: has {len(about)} rows; it must have one")
@@ -61,7 +61,7 @@ def read_about_recording(files: ThreeFiles, layout: Layout, number: str) -> Colu
 
 
 def refuse_number(columns: Columns, column: str, name: str) -> None:
-    """A file that belongs to another recording than its name says."""
+    """Raise an error if a file belongs to another recording than its name says."""
     if not name.isdecimal():
         return
     wrong = np.flatnonzero(columns[column] != int(name))
@@ -81,10 +81,10 @@ def match_vehicles(
     """For each row of the tracks the place of its vehicle in the description, or -1.
 
     Args:
-        vehicle: of each row of the tracks.
-        described: vehicles in the file about them.
-        numbers: of frames that they should have.
-        notices: gets what does not fit.
+        vehicle: its id in each row of the tracks.
+        described: ids in the file about vehicles.
+        numbers: of frames that these vehicles should have.
+        notices: counts what does not fit.
     """
     known, places = np.unique(described, return_index=True)
     notices.add("vehicles described twice, the first counts", len(described) - len(known))
@@ -118,7 +118,7 @@ class Motion(NamedTuple):
 
 
 def in_order(columns: Columns, vehicle: str, frame: str, notices: Notices) -> Columns:
-    """Sort by vehicle and frame; of rows with the same two the first in the file stays."""
+    """Sort by vehicle and frame; of duplicate rows the first in the file stays."""
     order = np.lexsort((columns[frame], columns[vehicle]))
     one, now = columns[vehicle][order], columns[frame][order]
     again = np.zeros(len(order), bool)
@@ -128,7 +128,7 @@ def in_order(columns: Columns, vehicle: str, frame: str, notices: Notices) -> Co
 
 
 def refuse_frames(columns: Columns, frame: str, first: int) -> None:
-    """Frames count from `first`, and no recording lasts for weeks."""
+    """Raise an error if a frame lies before `first` or beyond `MOST_FRAMES`."""
     wrong = np.flatnonzero((columns[frame] < first) | (columns[frame] > MOST_FRAMES))
     if len(wrong):
         raise RecordingError(
@@ -151,7 +151,7 @@ def typical_sizes(
     width: Float[np.ndarray, " rows"],
     notices: Notices,
 ) -> Sizes:
-    """The median over the rows of a vehicle, because boxes jitter; rows must be in order."""
+    """The median over the rows of each vehicle, because boxes jitter; rows must be sorted."""
     _, starts, numbers = np.unique(vehicle, return_index=True, return_counts=True)
     lengths, widths = (medians(sizes, starts, numbers) for sizes in (length, width))
     possible = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1]) & (lengths >= widths)
@@ -171,12 +171,12 @@ def medians(sizes: np.ndarray, starts: np.ndarray, numbers: np.ndarray) -> np.nd
 
 
 def kinds_by_length(length: Float[np.ndarray, " rows"]) -> Int[np.ndarray, " rows"]:
-    """Cars and trucks, told apart by their length."""
+    """Car or truck, guessed from the length."""
     return np.where(length > LONGEST_CAR, TRUCK, CAR)
 
 
 def reentries(kept: Bool[np.ndarray, " rows"]) -> Bool[np.ndarray, " kept"]:
-    """Of the rows that are kept, those whose previous row is left out on purpose."""
+    """Which of the kept rows follow a row that is left out on purpose."""
     before = np.concatenate([[True], kept[:-1]])
     return ~before[kept]
 
@@ -189,7 +189,7 @@ def tracks_of(
 ) -> tuple[Track, ...]:
     """Cut into tracks at missing frames and at steps in position longer than `longest_step`.
 
-    Cuts at a `reentry` are not worth a notice.
+    Cuts at a `reentry` are not counted in `notices`.
     """
     new = np.ones(len(motion.vehicle), bool)
     new[1:] = motion.vehicle[1:] != motion.vehicle[:-1]
