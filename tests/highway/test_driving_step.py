@@ -14,7 +14,7 @@ from plain_geometry import box_distance, vehicle_box
 from written_recordings import highd_tables, read_highd, write_three
 
 from tacit.highway.driving import build_highway
-from tacit.highway.highway_task import STRONGEST
+from tacit.highway.driving_step import STRONGEST
 from tacit.highway.observation import FEATURES, PLACES
 from tacit.highway.recording import TRUCK
 from tacit.precision import double_precision

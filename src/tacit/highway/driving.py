@@ -4,7 +4,6 @@ Recordings become scenarios, one recording in memory at a time, and are split in
 test part.
 """
 
-import dataclasses
 import functools
 import math
 from collections import Counter
@@ -24,11 +23,11 @@ from tacit.environments.jax_world import CompiledWorlds
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
 from tacit.highway.builtin_recordings import builtin_folder
+from tacit.highway.driving_step import HighwayTask
 from tacit.highway.highway_environment import (
     HighwayEnvironment,
     HighwayVectorEnvironment,
 )
-from tacit.highway.highway_task import HighwayTask
 from tacit.highway.observation import GAP_AHEAD
 from tacit.highway.recording import Geometry, RecordingError
 from tacit.highway.recording_folder import RecordingSource, find_recordings
@@ -146,76 +145,8 @@ def highway_velocity(
     return highway_task("HighwayVelocity", locals())
 
 
-def build_highway(name: str, options: Mapping[str, Any]) -> Highway:
-    """The task and its scenarios."""
-    for option in ("gap", "speed", "window"):
-        if not 0 < options[option] < math.inf:
-            raise TaskError(f"{option} must be above 0, not {options[option]!r}")
-    check_seed(options["seed"])
-    names = ("geometry", "window", "egos", "split", "split_by", "seed")
-    play = load_scenarios(options["recordings"], Selection(**{n: options[n] for n in names}))
-    rule = options["constraint"]
-    constraints = ("distance", "velocity") if rule == "both" else (rule,)
-
-    limits = float(options["gap"]), float(options["speed"])
-    task = HighwayTask(play.replay, name, constraints, *limits, options["geometry"], longest(play))
-    scenarios = judged(task, play.scenarios)
-    if not options["drop_infeasible"]:
-        return Highway(task, scenarios, play.paths, play.skipped, options)
-    kept = [number for number, scenario in enumerate(scenarios) if not breaks(scenario, task)]
-    if not kept:
-        raise TaskError("drop_infeasible leaves no scenario: every start breaks a constraint")
-    play = only(play, kept)
-    task = dataclasses.replace(task, replay=play.replay, horizon=longest(play))
-    chosen = tuple(scenarios[number] for number in kept)
-    return Highway(task, chosen, play.paths, play.skipped, options)
-
-
-def highway_of(task: SimulatedTask) -> Highway:
-    """The scenarios and the recorded paths behind a driving task."""
-    return build_highway(task.name, task.options)
-
-
-def longest(play: Play) -> int:
-    """Steps of the longest scenario."""
-    return max(scenario.limit for scenario in play.scenarios)
-
-
-def judged(task: HighwayTask, scenarios: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
-    """The scenarios with the gap at their start and the constraints that the start breaks."""
-    # What is seen depends on no rule: one program for all tasks of these recordings.
-    seen = np.asarray(
-        starts(dataclasses.replace(task, name="", constraints=(), gap=0.0, speed=0.0))
-    )
-    both = dataclasses.replace(task, constraints=("distance", "velocity"))
-    costs = np.asarray(both.costs(jnp.asarray(seen))) > 0
-    broken = [
-        tuple(rule for rule, cost in zip(both.constraints, row, strict=True) if cost)
-        for row in costs
-    ]
-    return with_starts(scenarios, seen[:, GAP_AHEAD], broken)
-
-
-@eqx.filter_jit
-def starts(task: HighwayTask) -> jax.Array:
-    """The first observation of every scenario."""
-    numbers = jnp.arange(len(task.replay), dtype=jnp.int32)
-    return jax.vmap(lambda number: task.start(number)[1])(numbers)
-
-
-def breaks(scenario: Scenario, task: HighwayTask) -> bool:
-    """Whether the start of a scenario breaks a rule of the task."""
-    return bool(set(scenario.violates) & set(task.constraints))
-
-
-def named_leaves(replay: Replay) -> dict[str, np.ndarray]:
-    """All arrays with their places."""
-    leaves, _ = jax.tree.flatten_with_path(replay)
-    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
-
-
 def highway_task(name: str, options: dict[str, Any]) -> SimulatedTask:
-    """The task behind the contract of all simulated ones."""
+    """The driving task as a `SimulatedTask`."""
     if options["recordings"] is not None:
         options = {**options, "recordings": str(Path(options["recordings"]).absolute())}
     highway = build_highway(name, options)
@@ -237,6 +168,74 @@ def highway_task(name: str, options: dict[str, Any]) -> SimulatedTask:
         compiled=task,
         make_vector=lambda number: HighwayVectorEnvironment(task, scenarios, number),
     )
+
+
+def named_leaves(replay: Replay) -> dict[str, np.ndarray]:
+    """All arrays of a replay by their path in it."""
+    leaves, _ = jax.tree.flatten_with_path(replay)
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def build_highway(name: str, options: Mapping[str, Any]) -> Highway:
+    """The task and its scenarios."""
+    for option in ("gap", "speed", "window"):
+        if not 0 < options[option] < math.inf:
+            raise TaskError(f"{option} must be above 0, not {options[option]!r}")
+    check_seed(options["seed"])
+    names = ("geometry", "window", "egos", "split", "split_by", "seed")
+    play = load_scenarios(options["recordings"], Selection(**{n: options[n] for n in names}))
+    rule = options["constraint"]
+    constraints = ("distance", "velocity") if rule == "both" else (rule,)
+    limits = float(options["gap"]), float(options["speed"])
+    task = HighwayTask(play.replay, name, constraints, *limits, options["geometry"], longest(play))
+    scenarios = with_starts(task, play.scenarios)
+    if not options["drop_infeasible"]:
+        return Highway(task, scenarios, play.paths, play.skipped, options)
+    kept = [number for number, scenario in enumerate(scenarios) if not breaks(scenario, task)]
+    if not kept:
+        raise TaskError("drop_infeasible leaves no scenario: every start breaks a constraint")
+    play = only(play, kept)
+    task = replace(task, replay=play.replay, horizon=longest(play))
+    chosen = tuple(scenarios[number] for number in kept)
+    return Highway(task, chosen, play.paths, play.skipped, options)
+
+
+def highway_of(task: SimulatedTask) -> Highway:
+    """The scenarios and the recorded paths behind a driving task."""
+    return build_highway(task.name, task.options)
+
+
+def longest(play: Play) -> int:
+    """Steps of the longest scenario."""
+    return max(scenario.limit for scenario in play.scenarios)
+
+
+def with_starts(task: HighwayTask, scenarios: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
+    """The scenarios with the gap at their start and the constraints that the start breaks."""
+    # What is seen depends on no rule: one program for all tasks of these recordings.
+    seen = np.asarray(starts(replace(task, name="", constraints=(), gap=0.0, speed=0.0)))
+    both = replace(task, constraints=("distance", "velocity"))
+    costs = np.asarray(both.costs(jnp.asarray(seen))) > 0
+    broken = [
+        tuple(rule for rule, cost in zip(both.constraints, row, strict=True) if cost)
+        for row in costs
+    ]
+    return tuple(
+        replace(scenario, start_gap=float(gap), violates=rules)
+        for scenario, gap, rules in zip(scenarios, seen[:, GAP_AHEAD], broken, strict=True)
+    )
+
+
+@eqx.filter_jit
+def starts(task: HighwayTask) -> jax.Array:
+    """The first observation of every scenario."""
+    numbers = jnp.arange(len(task.replay), dtype=jnp.int32)
+    return jax.vmap(lambda number: task.start(number)[1])(numbers)
+
+
+def breaks(scenario: Scenario, task: HighwayTask) -> bool:
+    """Whether the start of a scenario breaks a rule of the task."""
+    return bool(set(scenario.violates) & set(task.constraints))
 
 
 def load_scenarios(folder: str | None, selection: Selection) -> Play:
@@ -314,18 +313,6 @@ def part_of(things: Sequence[Any], selection: Selection) -> set[Any]:
     border = max(round(TRAINING_SHARE * len(things)), 1)
     chosen = order[:border] if selection.split == "train" else order[border:]
     return {things[number] for number in chosen.tolist()}
-
-
-def with_starts(
-    scenarios: Sequence[Scenario],
-    gaps: Float[np.ndarray, " n"],
-    broken: Sequence[tuple[str, ...]],
-) -> tuple[Scenario, ...]:
-    """Scenarios that know their first gap and which constraints their start breaks."""
-    return tuple(
-        replace(scenario, start_gap=float(gap), violates=rules)
-        for scenario, gap, rules in zip(scenarios, gaps, broken, strict=True)
-    )
 
 
 def only(play: Play, kept: Sequence[int]) -> Play:

@@ -15,7 +15,7 @@ from tacit.environments.jax_world import Standing, cost_of_one
 from tacit.environments.tabular_environment import EpisodeError
 from tacit.environments.world_checks import RENDER_MODES, check_render_mode
 from tacit.errors import ArgumentError
-from tacit.highway.highway_task import DriveState, HighwayTask
+from tacit.highway.driving_step import DriveState, HighwayTask
 from tacit.highway.observation import FEATURES, gap_and_speed, reasons_in
 from tacit.highway.scenarios import Scenario
 

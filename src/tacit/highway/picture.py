@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
 
-from tacit.highway.highway_task import DriveState, HighwayTask
+from tacit.highway.driving_step import DriveState, HighwayTask
 from tacit.highway.neighbours import SIGHT
 from tacit.highway.observation import GAP_AHEAD, gap_and_speed, reasons_in
 from tacit.highway.scenarios import EGO_LENGTH, EGO_WIDTH

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.jax_world import CompiledStep
 from tacit.highway.driving import Highway
-from tacit.highway.highway_task import STRONGEST, HighwayTask
+from tacit.highway.driving_step import STRONGEST, HighwayTask
 from tacit.highway.observation import reasons_in
 from tacit.highway.recording import RecordingError
 
