@@ -177,7 +177,7 @@ def named_leaves(replay: Replay) -> dict[str, np.ndarray]:
 
 
 def build_highway(name: str, options: Mapping[str, Any]) -> Highway:
-    """The task and its scenarios."""
+    """Load the scenarios that the options ask for, and make the task of them."""
     for option in ("gap", "speed", "window"):
         if not 0 < options[option] < math.inf:
             raise TaskError(f"{option} must be above 0, not {options[option]!r}")
@@ -241,14 +241,14 @@ def breaks(scenario: Scenario, task: HighwayTask) -> bool:
 def load_scenarios(folder: str | None, selection: Selection) -> Play:
     """The scenarios of all recordings in `folder`; None stands for the built-in ones.
 
-    What was loaded last is remembered until a file changes, as making a task again is common.
+    Two results are remembered until a file changes, because tasks are often made again.
     """
     place = builtin_folder() if folder is None else Path(folder)
     return read_scenarios(place, contents(place), selection)
 
 
 def contents(folder: Path) -> tuple[tuple[Path, int, int], ...]:
-    """The files among which recordings are looked for, with their sizes and times."""
+    """The files in a folder of recordings, with their sizes and times."""
     places = [place for place in (folder, folder / "data") if place.is_dir()]
     paths = [path.absolute() for place in places for path in place.iterdir()]
     files = sorted(path for path in paths if path.is_file())
@@ -257,8 +257,8 @@ def contents(folder: Path) -> tuple[tuple[Path, int, int], ...]:
 
 @functools.lru_cache(maxsize=2)
 def read_scenarios(place: Path, files: tuple[Any, ...], selection: Selection) -> Play:
-    """`load_scenarios`, of a folder that holds those `files`."""
-    del files  # they only tell the cache when something has changed
+    """`load_scenarios` of a folder; another list of `files` makes it read the folder again."""
+    del files
     sources = find_recordings(place)
     if selection.split_by == "recording":
         names = part_of([source.name for source in sources], selection)

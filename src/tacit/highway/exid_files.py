@@ -142,7 +142,7 @@ def boundaries_of(
     parallel: Bool[np.ndarray, " rows"],
     widths: Float[np.ndarray, " rows"],
 ) -> Float[np.ndarray, " markings"]:
-    """Lanes side by side, placed where most of the vehicles that drive along the road are.
+    """Markings of lanes side by side, placed where most vehicles along the road drive.
 
     With lanes of width w, places d and d + w look alike; the mean over this circle is the centre of
     a lane.
@@ -213,7 +213,7 @@ class ReferenceLine:
 def fit_line(
     x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"], heading: Float[np.ndarray, " n"]
 ) -> ReferenceLine:
-    """The line whose heading is that of most vehicles at each place."""
+    """Fit the line whose heading is that of most vehicles at each place."""
     angle = mean_heading(heading)
     origin = float(np.median(x)), float(np.median(y))
     u, _ = turned(x - origin[0], y - origin[1], angle)

@@ -120,7 +120,7 @@ class HighwayVectorEnvironment(CompiledVectorEnvironment):
         observation: Float[np.ndarray, " 74"],
         costs: Float[np.ndarray, " k"],
     ) -> dict[str, Any]:
-        """What `final_info` says."""
+        """What `final_info` says of one car."""
         number = int(before.state.scenario[world])
         return describe(self.task, self.scenarios[number], number, observation, costs)
 

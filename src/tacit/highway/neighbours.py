@@ -85,7 +85,7 @@ def find_neighbours(
         ego: its box.
         vs: its velocity along the road.
         lane: its lane.
-        frame: everybody else, a row of the replay table.
+        frame: all other vehicles, a row of the replay table.
         lanes: the lane of each of them.
     """
     traffic = read_frame(frame)

@@ -187,7 +187,7 @@ def cache_key(files: tuple[Path, ...], **options: Any) -> str:
 
 
 def cache_path(folder: Path, name: str, key: str) -> Path:
-    """The file for a key, with the name of the recording for people."""
+    """The file for a key; its name begins with that of the recording, for people."""
     word = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
     return folder / f"{word[:80]}-{hashlib.sha256(key.encode()).hexdigest()[:20]}.npz"
 

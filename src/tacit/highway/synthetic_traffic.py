@@ -85,7 +85,7 @@ class Traffic:
 
 
 class Entries:
-    """Poisson entries in each lane, with a shortest headway.
+    """Vehicles that enter each lane as a Poisson process with a shortest headway.
 
     Fields:
         traffic: the settings.
@@ -129,7 +129,7 @@ def lane_flows(lanes: int) -> Float[np.ndarray, " lanes"]:
 
 
 def empty_road() -> Drivers:
-    """No vehicles."""
+    """The record of a road without vehicles."""
     kinds = {"truck": bool, **dict.fromkeys(("number", "side", "origin", "target"), int)}
     return Drivers(**{name: np.zeros(0, kinds.get(name, float)) for name in Drivers._fields})
 
