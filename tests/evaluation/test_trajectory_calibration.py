@@ -8,7 +8,7 @@ import pytest
 import tacit
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain
-from tacit.environments.tabular_world import simulated
+from tacit.environments.tabular_world import simulator_of
 from tacit.errors import ArgumentError, TaskError
 from tacit.evaluation import simulated_calibration
 from tacit.evaluation.simulated_calibration import aggregated, evenly, random_actions
@@ -58,7 +58,7 @@ def test_a_task_without_infeasible_trajectories_is_an_error(result):
 
 
 CHAIN = chain(length=11, limit=-2, horizon=8, reward_scale=3)
-SIMULATED = simulated(CHAIN)
+SIMULATED = simulator_of(CHAIN)
 
 
 class Rule:

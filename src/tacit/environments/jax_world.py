@@ -67,7 +67,6 @@ class JaxWorld(Protocol):
         observation_space: flat.
         action_space: a flat box or Discrete.
         constraints: what is constrained, one name per true cost.
-        number_of_costs: k.
         horizon: steps after which an episode is truncated; None where there is no such limit.
     """
 
@@ -79,8 +78,6 @@ class JaxWorld(Protocol):
     def action_space(self) -> gymnasium.spaces.Box | gymnasium.spaces.Discrete: ...  # noqa: D102
     @property
     def constraints(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def number_of_costs(self) -> int: ...  # noqa: D102
     @property
     def horizon(self) -> int | None: ...  # noqa: D102
 
@@ -167,7 +164,7 @@ class JaxWorlds:
         self.number = check_count("the number of worlds", number)
         self.observation_space = task.observation_space
         self.action_space = task.action_space
-        self.number_of_costs = task.number_of_costs
+        self.number_of_costs = len(task.constraints)
         self.standing: Standing | None = None
 
     def reset(self, seed: int) -> Float[np.ndarray, "n o"]:

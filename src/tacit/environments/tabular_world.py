@@ -1,5 +1,6 @@
 """Tabular tasks as pure JAX functions and as simulators, for the methods that learn by doing."""
 
+import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -11,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
 from tacit.environments.jax_environment import JaxEnvironment
-from tacit.environments.jax_world import JaxStep, JaxWorlds
+from tacit.environments.jax_task import task_from_jax
+from tacit.environments.jax_world import JaxStep
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_environment import draw_agent, draw_map
 from tacit.environments.task import SimulatedTask
@@ -72,9 +74,9 @@ class TabularWorld:
         return self.rewards.shape[0]
 
     @property
-    def number_of_costs(self) -> int:
-        """One."""
-        return len(self.constraints)
+    def observation_names(self) -> tuple[str, ...]:
+        """One for each state, and the time."""
+        return (*(f"state {place}" for place in range(self.number_of_states)), "time")
 
     @property
     def observation_space(self) -> gymnasium.spaces.Box:
@@ -151,10 +153,10 @@ class TabularWorldEnvironment(JaxEnvironment):
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 8}  # noqa: RUF012
 
     def __init__(
-        self, task: TabularTask, compiled: TabularWorld, *, render_mode: str | None = None
+        self, task: TabularTask, world: TabularWorld, *, render_mode: str | None = None
     ) -> None:
         check_render_mode(render_mode)
-        super().__init__(compiled)
+        super().__init__(world)
         self.tabular = task
         self.render_mode = render_mode
         self.map: UInt8[np.ndarray, "height width 3"] | None = None
@@ -180,23 +182,20 @@ def tables_sha256(task: TabularTask) -> str:
     )
 
 
-def simulated(task: TabularTask) -> SimulatedTask:
-    """`task` as one that can only be stepped: for methods that do not look into its arrays.
+def simulator_of(task: TabularTask | SimulatedTask) -> SimulatedTask:
+    """A table as a task that can only be stepped; a simulated task as it is.
 
-    `threads` is ignored by its worlds: XLA decides.
+    Methods that do not look into the arrays of a table learn on it as on any simulator. The
+    `threads` of its worlds are ignored: XLA decides.
     """
-    compiled = tabular_world(task)
+    if isinstance(task, SimulatedTask):
+        return task
+    world = tabular_world(task)
 
     def make_environment(render_mode: str | None) -> TabularWorldEnvironment:
-        return TabularWorldEnvironment(task, compiled, render_mode=render_mode)
+        return TabularWorldEnvironment(task, world, render_mode=render_mode)
 
-    return SimulatedTask(
-        name=task.name,
-        options={"horizon": task.horizon, "tables_sha256": tables_sha256(task)},
-        observation_space=compiled.observation_space,
-        action_space=compiled.action_space,
-        horizon=task.horizon,
-        constraints=compiled.constraints,
-        make_worlds=lambda number, threads: JaxWorlds(compiled, number),
-        make_environment=make_environment,
+    options = {"horizon": task.horizon, "tables_sha256": tables_sha256(task)}
+    return dataclasses.replace(
+        task_from_jax(world, options=options), make_environment=make_environment
     )

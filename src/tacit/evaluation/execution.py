@@ -11,7 +11,7 @@ from jaxtyping import Float
 from tacit.control.actor import Actor
 from tacit.control.play import Episodes, as_function, play
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_world import simulated
+from tacit.environments.tabular_world import simulator_of
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 
@@ -89,7 +89,7 @@ def simulated_task(
             "give the task, as in tacit.evaluate(result, task)"
         )
     if isinstance(chosen, TabularTask):
-        chosen = simulated(chosen)
+        chosen = simulator_of(chosen)
     if not isinstance(chosen, SimulatedTask):
         raise ArgumentError(
             "this result was learned on a simulated task and cannot be judged on a "
