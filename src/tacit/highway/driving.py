@@ -21,7 +21,7 @@ from tacit.highway.highway_environment import (
     HighwayVectorEnvironment,
 )
 from tacit.highway.highway_task import HighwayTask
-from tacit.highway.observation import GAP_AHEAD
+from tacit.highway.observation import FEATURES, GAP_AHEAD
 from tacit.highway.recording import Geometry
 from tacit.highway.replay import Replay
 from tacit.highway.scenario_set import (
@@ -196,4 +196,5 @@ def highway_task(name: str, options: dict[str, Any]) -> SimulatedTask:
         data_sha256=fingerprint(named_leaves(task.replay), {}),
         jax_world=task,
         make_vector=lambda number: HighwayVectorEnvironment(task, scenarios, number),
+        observation_names=tuple(feature.replace("_", " ") for feature in FEATURES),
     )
