@@ -4,7 +4,9 @@ from tacit.control.expert import Expert, collect, train_expert
 from tacit.control.multiplier import Multiplier
 from tacit.control.ppo import PPO
 from tacit.demonstrations.trajectories import Trajectories
-from tacit.environments.registry import make
+from tacit.environments.jax_task import task_from_jax
+from tacit.environments.jax_world import JaxStep
+from tacit.environments.registry import make, register
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TacitError
@@ -26,6 +28,7 @@ __all__ = [
     "Answer",
     "CostWrapper",
     "Expert",
+    "JaxStep",
     "Multiplier",
     "Result",
     "SimulatedResult",
@@ -43,8 +46,10 @@ __all__ = [
     "load",
     "make",
     "recovery",
+    "register",
     "subset_rules",
     "sufficient",
+    "task_from_jax",
     "tradeoff",
     "train_expert",
 ]
