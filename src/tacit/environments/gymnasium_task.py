@@ -31,6 +31,18 @@ PROBE_SEED = 0
 UNKNOWN = "unknown"
 
 
+class Source(Protocol):
+    """Makes environments, all of the same kind."""
+
+    def first(self) -> Environment:
+        """An environment to step: the user's own where there is one and it is free."""
+        ...
+
+    def fresh(self, render_mode: str | None = None) -> Environment:
+        """An environment that nobody else holds."""
+        ...
+
+
 def gymnasium_task(
     environment: str | EnvSpec | Environment | Callable[..., Environment],
     *,
@@ -63,35 +75,40 @@ def gymnasium_task(
     """
     check_arguments(cost, horizon)
     source = source_of(environment, make_options)
-    first = source.first()
-    try:
-        label = label_of(first)
-        name = name or label
-        prepare = partial(prepared, cost=cost, horizon=horizon, name=name)
-        found = look_at(first, prepare(first), name, has_cost=cost != UNKNOWN)
-    finally:
-        first.close()
+    found = look_at(source, name, cost, horizon)
     described = getattr(cost, "__qualname__", type(cost).__name__) if callable(cost) else cost
-    options = {"environment": label, "cost": described, "horizon": horizon, **make_options}
+    options = {"environment": found.label, "cost": described, "horizon": horizon, **make_options}
     if observation_names is not None:
         options["observation_names"] = list(observation_names)
-    limits = [limit for limit in (horizon, found.horizon) if limit is not None]
     return SimulatedTask(
-        name=name,
+        name=found.name,
         options=options,
         observation_space=found.observation_space,
         action_space=found.action_space,
-        horizon=min(limits, default=None),
+        horizon=found.horizon,
         constraints=constraint_names(found.number_of_costs),
-        make_worlds=partial(make_worlds, source, prepare, found.number_of_costs, name),
-        make_environment=lambda render_mode: prepare(source.fresh(render_mode)),
+        make_worlds=partial(make_worlds, source, found),
+        make_environment=lambda render_mode: found.prepare(source.fresh(render_mode)),
         observation_names=tuple(observation_names or found.observation_names),
     )
 
 
 class Found(NamedTuple):
-    """What one environment shows of the task: flat spaces, its own time limit, costs and names."""
+    """What one environment shows of the task.
 
+    Fields:
+        label: its id or class; see `label_of`.
+        name: of the task.
+        prepare: gives an environment its cost, flat spaces and the task's horizon.
+        observation_space, action_space: flat.
+        horizon: the shorter of the task's and the environment's own.
+        number_of_costs: k.
+        observation_names: its own; empty where it has none.
+    """
+
+    label: str
+    name: str
+    prepare: Callable[[Environment], Environment]
     observation_space: gymnasium.spaces.Box
     action_space: gymnasium.spaces.Box | gymnasium.spaces.Discrete
     horizon: int | None
@@ -99,16 +116,33 @@ class Found(NamedTuple):
     observation_names: tuple[str, ...]
 
 
-def look_at(first: Environment, ready: Environment, name: str, *, has_cost: bool) -> Found:
-    """What the environment `first` shows, where `ready` is the same one, prepared."""
-    observation_space, action_space = spaces_of([ready], name)
-    return Found(
-        observation_space,
-        action_space,
-        first.spec.max_episode_steps if first.spec else None,
-        count_costs(ready, name) if has_cost else 0,
-        names_of(first, observation_space.shape[0]),
-    )
+def look_at(
+    source: Source,
+    name: str | None,
+    cost: CostFunction | Literal["unknown"] | None,
+    horizon: int | None,
+) -> Found:
+    """Take one environment, one reset and one step to see what the task is like."""
+    first = source.first()
+    try:
+        label = label_of(first)
+        name = name or label
+        prepare = partial(prepared, cost=cost, horizon=horizon, name=name)
+        ready = prepare(first)
+        observation_space, action_space = spaces_of([ready], name)
+        limits = (horizon, first.spec.max_episode_steps if first.spec else None)
+        return Found(
+            label,
+            name,
+            prepare,
+            observation_space,
+            action_space,
+            min((limit for limit in limits if limit is not None), default=None),
+            0 if cost == UNKNOWN else count_costs(ready, name),
+            names_of(first, observation_space.shape[0]),
+        )
+    finally:
+        first.close()
 
 
 def names_of(environment: Environment, size: int) -> tuple[str, ...]:
@@ -160,16 +194,28 @@ def constraint_names(number: int) -> tuple[str, ...]:
     return ("cost",) if number == 1 else tuple(f"cost {index}" for index in range(number))
 
 
-class Source(Protocol):
-    """Makes environments, all of the same kind."""
-
-    def first(self) -> Environment:
-        """An environment to step: the user's own where there is one and it is free."""
-        ...
-
-    def fresh(self, render_mode: str | None = None) -> Environment:
-        """An environment that nobody else holds."""
-        ...
+def make_worlds(
+    source: Source, found: Found, number: int, threads: int | None = None
+) -> GymnasiumWorlds:
+    """`number` worlds; `threads` is ignored, as environments are stepped one after the other."""
+    environments: list[Environment] = []
+    try:
+        for index in range(check_count("the number of worlds", number)):
+            environments.append(source.fresh() if index else source.first())
+        if len({id(environment) for environment in environments}) < number:
+            raise TaskError(
+                f"the function that makes {found.name} returned the same environment twice; it "
+                f"must make a new one each time"
+            )
+        return GymnasiumWorlds(
+            [found.prepare(environment) for environment in environments],
+            number_of_costs=found.number_of_costs,
+            name=found.name,
+        )
+    except Exception:
+        for environment in environments:
+            environment.close()
+        raise
 
 
 def source_of(environment: Any, options: Mapping[str, Any]) -> Source:
@@ -315,32 +361,3 @@ def accepts(function: Factory, argument: str) -> bool:
     return argument in parameters or any(
         parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
     )
-
-
-def make_worlds(
-    source: Source,
-    prepare: Callable[[Environment], Environment],
-    number_of_costs: int,
-    name: str,
-    number: int,
-    threads: int | None = None,
-) -> GymnasiumWorlds:
-    """`number` worlds; `threads` is ignored, as environments are stepped one after the other."""
-    environments: list[Environment] = []
-    try:
-        for index in range(check_count("the number of worlds", number)):
-            environments.append(source.fresh() if index else source.first())
-        if len({id(environment) for environment in environments}) < number:
-            raise TaskError(
-                f"the function that makes {name} returned the same environment twice; it must make "
-                f"a new one each time"
-            )
-        return GymnasiumWorlds(
-            [prepare(environment) for environment in environments],
-            number_of_costs=number_of_costs,
-            name=name,
-        )
-    except Exception:
-        for environment in environments:
-            environment.close()
-        raise
