@@ -294,6 +294,9 @@ def test_a_simulated_task_is_described():
     assert task.observation_space.shape == (states + 1,)
     assert task.action_space == gymnasium.spaces.Discrete(ROOMS.number_of_actions)
     assert (task.horizon, task.constraints) == (ROOMS.horizon, ("cost",))
+    assert task.observation_names == (*(f"state {place}" for place in range(states)), "time")
+    assert ROOMS.observation_names == ("state",)
+    assert simulator_of(task) is task
     worlds = task.worlds(4, threads=1)
     assert worlds.number_of_costs == 1
     assert all(worlds.observation_space.contains(row) for row in worlds.reset(0))

@@ -187,7 +187,11 @@ def named_vector_environment(
     given = {"threads": threads, "render_mode": render_mode}
     given = {option: value for option, value in given.items() if value is not None}
     if isinstance(task, SimulatedTask) and task.make_vector is not None:
-        check_options(f"the vector environment of {name}", task.make_vector, given)
+        unknown = [
+            each for each in given if each not in inspect.signature(task.make_vector).parameters
+        ]
+        if unknown:
+            raise TaskError(f"{task.name} has no option {unknown[0]!r} for many environments")
         return task.make_vector(num_envs, **given)
     identifier = f"{NAMESPACE}{find_name(name)}{VERSION}"
     return gymnasium.make_vec(identifier, num_envs, "sync", **given, **options)

@@ -93,6 +93,11 @@ class TabularTask:
         return self.number_of_states * (self.number_of_actions if self.rule_on == "pair" else 1)
 
     @property
+    def observation_names(self) -> tuple[str, ...]:
+        """What is observed at a step: the number of the state."""
+        return ("state",)
+
+    @property
     def allowed(self) -> np.ndarray:
         """[queries] True where the true rule allows the state (or pair)."""
         costs = self.costs if self.rule_on == "pair" else self.costs[:, 0]
