@@ -57,21 +57,21 @@ class BlockedPoint:
 
     @property
     def observation_space(self) -> gymnasium.spaces.Box:
-        """The position."""
+        """X and y, within 2 of the middle."""
         return gymnasium.spaces.Box(-EDGE, EDGE, (2,), np.float32)
 
     @property
     def action_space(self) -> gymnasium.spaces.Box:
-        """Where to go."""
+        """The push in x and in y."""
         return gymnasium.spaces.Box(-1, 1, (2,), np.float32)
 
     def reset(self, key: PRNGKeyArray) -> tuple[PointState, Float[Array, " 2"]]:
-        """Start near the middle."""
+        """Start within 0.25 of the middle."""
         position = jax.random.uniform(key, (2,), jnp.float32, -0.25, 0.25)
         return PointState(position, jnp.int32(0)), position
 
     def step(self, state: PointState, action: Array, key: PRNGKeyArray) -> JaxStep:
-        """Move, and be pushed about."""
+        """Move by the action and by noise."""
         noise = self.noise_std * jax.random.normal(key, (2,), jnp.float32)
         position = jnp.clip(state.position + STRIDE * action + noise, -EDGE, EDGE)
         arrived = PointState(position, state.steps + jnp.int32(1))

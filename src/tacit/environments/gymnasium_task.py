@@ -153,7 +153,7 @@ def names_of(environment: Environment, size: int) -> tuple[str, ...]:
 
 
 def check_arguments(cost: object, horizon: object) -> None:
-    """A cost that can be called and a horizon that is a whole number, if given at all."""
+    """Raise an error unless `cost` can be called and `horizon` is a whole number, if given."""
     if cost is not None and cost != UNKNOWN and not callable(cost):
         raise TaskError(
             "cost must be a function cost(observation, action, next_observation) or 'unknown', "
@@ -180,7 +180,7 @@ def prepared(
 
 
 def count_costs(environment: Environment, name: str) -> int:
-    """How many costs a step reports, found by taking one."""
+    """Take one step; how many costs does it report?"""
     environment.reset(seed=PROBE_SEED)
     environment.action_space.seed(PROBE_SEED)
     info = environment.step(environment.action_space.sample())[4]
@@ -219,7 +219,7 @@ def make_worlds(
 
 
 def source_of(environment: Any, options: Mapping[str, Any]) -> Source:
-    """The source for whatever the user gave as an environment."""
+    """The `Source` that makes environments like the one given."""
     if isinstance(environment, str | EnvSpec):
         return Registered(environment, options)
     if isinstance(environment, gymnasium.vector.VectorEnv):
@@ -258,7 +258,7 @@ class Registered:
         return self.fresh()
 
     def fresh(self, render_mode: str | None = None) -> Environment:
-        """Made by Gymnasium."""
+        """Let Gymnasium make one."""
         options = dict(self.options)
         # Not every environment knows the argument, so it is passed only where it is wanted.
         if render_mode is not None:
@@ -282,7 +282,7 @@ class FromFactory:
         return self.fresh()
 
     def fresh(self, render_mode: str | None = None) -> Environment:
-        """Made by the user's function, which takes a `render_mode` if there is to be a picture."""
+        """Call the user's function, with a `render_mode` if there are to be pictures."""
         options = dict(self.options)
         name = getattr(self.factory, "__name__", repr(self.factory))
         if render_mode is not None:
@@ -297,10 +297,10 @@ class FromFactory:
 
 
 class Instance:
-    """An environment of the user's own: lent to one borrower at a time, made anew for the others.
+    """An environment of the user's own, lent to one borrower at a time.
 
-    Others are made from the environment's `spec`, or copied where it has none. Something changed on
-    the environment *after* it was made is not in its spec: use a factory in such a case.
+    All others get a new one, made from the environment's `spec`, or copied where it has none. What
+    was changed on the environment *after* it was made is not in its spec: use a factory then.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -317,7 +317,7 @@ class Instance:
         return lent
 
     def fresh(self, render_mode: str | None = None) -> Environment:
-        """Made from the spec, or copied."""
+        """Make one from the spec, or else copy the environment."""
         reasons = []
         spec = self.environment.spec
         if spec is not None:

@@ -32,7 +32,7 @@ NOT_RESUMABLE = (
 class GymnasiumWorlds:
     """Environments with flat spaces and `info["cost"]`, behind the contract of `Worlds`.
 
-    They are stepped in a plain loop in this thread: for small environments that beats threads, and
+    They are stepped in a plain loop in this thread, which is fastest for small ones; besides,
     Gymnasium does not promise that two environments may be stepped at the same time.
 
     World i is seeded with `seed + i` by `reset`; episodes after the first one carry on with the
@@ -75,7 +75,7 @@ class GymnasiumWorlds:
         return observations
 
     def stagger(self) -> Bool[np.ndarray, " n"]:
-        """Nothing: the environments keep their own clocks."""
+        """Do nothing: the environments keep their own clocks."""
         return np.zeros(self.number, bool)
 
     def step(self, actions: np.ndarray) -> Step:
@@ -230,13 +230,13 @@ class CostReporting(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, reward, terminated, truncated, info
 
     def remember(self, observation: Any) -> None:
-        """Keep what the cost function will want to see as the observation before the step."""
+        """Keep the observation that the cost function gets as the one before the next step."""
         if self.cost is not None:
             self.previous = kept(observation)
 
 
 class FlatEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Flat observations out, flat actions in; see `flat_box` and `flat_actions`."""
+    """Returns flat observations and takes flat actions; see `flat_box` and `flat_actions`."""
 
     def __init__(self, environment: Environment, name: str) -> None:
         super().__init__(environment)
@@ -286,7 +286,7 @@ class FlatEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def kept(value: Any) -> Any:
-    """A copy of an observation or action; the usual kinds without the detour of `deepcopy`."""
+    """A copy of an observation or action; arrays and numbers without `deepcopy`, which is slow."""
     if isinstance(value, np.generic):
         return value
     return value.copy() if type(value) is np.ndarray else copy.deepcopy(value)

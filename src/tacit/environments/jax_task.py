@@ -1,4 +1,4 @@
-"""A world written in JAX as a task: what it leaves out is filled in, what it returns is checked."""
+"""`task_from_jax`: a world written in JAX becomes a task, completed and checked."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ class CompleteWorld(eqx.Module):
 
     @property
     def name(self) -> str:
-        """As given, or of the world's class."""
+        """What the task is called."""
         return self.facts.name
 
     @property
@@ -113,12 +113,12 @@ class CompleteWorld(eqx.Module):
 
     @property
     def constraints(self) -> tuple[str, ...]:
-        """As the world names them, or as many as a step has costs."""
+        """A name for each cost."""
         return self.facts.constraints
 
 
 def complete_world(world: Any, name: str | None) -> JaxWorld:
-    """`world` itself where it has all that a `JaxWorld` has, else with what it lacks; checked."""
+    """Check `world`; returns it where it has all that a `JaxWorld` has, else completed."""
     own_name = getattr(world, "name", None)
     name = str(name or own_name or type(world).__name__)
     number = check_world(world, name)
@@ -136,7 +136,7 @@ def complete_world(world: Any, name: str | None) -> JaxWorld:
 
 
 def is_hashable(world: Any) -> bool:
-    """Whether programs can be compiled for `world`; an `equinox.Module` is taken apart instead."""
+    """Whether programs can be compiled for `world`: by its hash, or as an `equinox.Module`."""
     if isinstance(world, eqx.Module):
         return True
     try:
@@ -178,7 +178,7 @@ def check_world(world: Any, name: str) -> int:
 
 
 def check_spaces(world: Any, name: str) -> None:
-    """Flat spaces, and a horizon that is a whole number if there is one."""
+    """Raise an error unless the spaces are flat and the horizon is a whole number or None."""
     observed, acted, horizon = world.observation_space, world.action_space, world.horizon
     if not is_flat_box(observed):
         raise TaskError(f"observation_space of {name} must be a flat box of floats, not {observed}")
@@ -224,7 +224,7 @@ def trace(where: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def check_observation(where: str, observation: Any, space: gymnasium.spaces.Box) -> None:
-    """What is observed has the shape and type of its space."""
+    """Raise an error unless an observation has the shape and type of its space."""
     form = (observation.shape, observation.dtype) if is_array(observation) else None
     if form != (space.shape, space.dtype):
         raise TaskError(
@@ -234,7 +234,7 @@ def check_observation(where: str, observation: Any, space: gymnasium.spaces.Box)
 
 
 def check_state(name: str, before: Any, after: Any) -> None:
-    """A step leaves structure, shapes and types of the state as they are."""
+    """Raise an error unless a step keeps structure, shapes and types of the state."""
     one, other = (jax.tree.structure(state) for state in (before, after))
     if one != other:
         raise TaskError(

@@ -154,7 +154,7 @@ def is_foreign(name: object) -> bool:
 
 
 class NamedEnvironment:
-    """One world of the task called `name`, for `gymnasium.make`; never an object of this class.
+    """Makes one world of the task called `name`, for `gymnasium.make`.
 
     A class, because Gymnasium looks up the render modes before it calls what makes environments.
     """
@@ -217,7 +217,7 @@ def register_environments() -> None:
 
 
 def spellings() -> dict[str, str]:
-    """Lower-case names to names."""
+    """Names by their lower-case spelling."""
     return {name.lower(): name for name in TASKS}
 
 
@@ -258,7 +258,7 @@ def check_options(name: str, build: Callable[..., object], options: Mapping[str,
 def remembered(
     build: Callable[..., object], options: Mapping[str, Any], task: SimulatedTask
 ) -> dict[str, Any]:
-    """Every option that would build `task` again, as the task itself says it where it does."""
+    """Every option that builds `task` again, with the task's own value where it has one."""
     defaults = {
         option: its.default
         for option, its in inspect.signature(build).parameters.items()

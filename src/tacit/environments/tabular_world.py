@@ -1,4 +1,4 @@
-"""Tabular tasks as pure JAX functions and as simulators, for the methods that learn by doing."""
+"""Tabular tasks as pure JAX functions and as simulators, for methods that learn by trying."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -43,8 +43,8 @@ class TabularWorld:
     on the time that is left, so a policy must be able to see it.
 
     Reward and cost of a step are `rewards[s, a]` and `costs[s, a]` of the state it was taken *in*.
-    An episode *terminates* at the horizon: the task is to do well within it, nothing lies behind,
-    and the observation tells the time. (`TabularEnvironment` shows the state alone, from which the
+    An episode *terminates* at the horizon: nothing is earned after it, and the observation
+    tells the time. (`TabularEnvironment` shows the state alone, from which the
     end cannot be foreseen, and so calls the same moment a truncation.)
 
     Fields:
@@ -70,7 +70,7 @@ class TabularWorld:
 
     @property
     def number_of_states(self) -> int:
-        """S."""
+        """S, the number of states."""
         return self.rewards.shape[0]
 
     @property
@@ -116,8 +116,8 @@ class TabularWorld:
 def tabular_world(task: TabularTask) -> TabularWorld:
     """`task` in float32, with the running sums from which next states are drawn.
 
-    Float32 resolves probabilities to about 1e-7: what is rarer may never happen. Asked again for
-    the same task it gives the same one, so that what was compiled for it serves further runs.
+    Float32 resolves probabilities to about 1e-7: what is rarer may never happen. The same task
+    gives the same world again, so that programs compiled for it are used again.
     """
     return TabularWorld(
         name=task.name,
@@ -139,12 +139,8 @@ def running_sum(distributions: Float[np.ndarray, "... S"]) -> Float[Array, "... 
 def draw(cumulative: Float[Array, " S"], key: PRNGKeyArray) -> Int[Array, ""]:
     """A state drawn from the distribution with these running sums."""
     # The type is given, as otherwise JAX's global precision would change what is drawn.
-    return drawn(cumulative, jax.random.uniform(key, dtype=jnp.float32))
-
-
-def drawn(cumulative: Float[Array, "*n S"], luck: Float[Array, "*n"]) -> Int[Array, "*n"]:
-    """What luck, uniform in [0, 1), draws by running sums: how many of them lie at or below it."""
-    return jnp.sum(cumulative <= luck[..., None], axis=-1, dtype=jnp.int32)
+    luck = jax.random.uniform(key, dtype=jnp.float32)
+    return jnp.sum(cumulative <= luck, dtype=jnp.int32)
 
 
 class TabularWorldEnvironment(JaxEnvironment):
@@ -173,7 +169,7 @@ class TabularWorldEnvironment(JaxEnvironment):
 
 
 def tables_sha256(task: TabularTask) -> str:
-    """A sha256 of all that decides what happens in a task, and what is learned on it."""
+    """A sha256 of everything that decides what happens in a task and what is learned on it."""
     tables = ("transitions", "rewards", "costs", "initial")
     numbers = ("horizon", "temperature", "budget", "rule_on")
     return fingerprint(
