@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
+from tacit.command_line.expert import simulated
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain
-from tacit.environments.tabular_world import simulated
 from tacit.errors import ArgumentError, TaskError
 from tacit.evaluation import simulated_calibration
 from tacit.evaluation.calibration import (

@@ -88,7 +88,7 @@ def train_compiled(
         raise ArgumentError(f"seeds must be a list with a seed for every run, not {seeds!r}")
     for seed in seeds:
         check_seed(seed)
-    number = task.number_of_costs if cost is None else constraints
+    number = len(task.constraints) if cost is None else constraints
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     learner, progress, ended = many_runs(task, settings, cost, number, keys)
     episodes, reward, feasible, violated = np.moveaxis(np.asarray(ended), -1, 0)
