@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 64
 
 @dataclass(frozen=True, eq=False)
 class Actor:
-    """Observations in, actions out.
+    """A policy of perceptron layers, from observations to actions.
 
     Fields:
         weights, biases: of the layers.

@@ -1,4 +1,4 @@
-"""A policy that begins by acting as the experts do: behaviour cloning, some seconds of it.
+"""Behaviour cloning: a policy that begins by acting as the experts do.
 
 maximise  E[log policy(action | observation)]  over the experts' steps
 """

@@ -1,4 +1,4 @@
-"""Everything a constrained learner knows, and what one rollout teaches it."""
+"""The state of a constrained learner, and its update from one rollout."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ REMEMBERED_EPISODES = 50
 class Rollout(NamedTuple):
     """T steps of n worlds; see `tacit.environments.worlds.Step`. k costs, true or learned.
 
-    Continuous actions are as the policy drew them: that is what its probabilities are about.
+    Continuous actions are as the policy drew them, so that their probabilities are right.
     """
 
     observations: Float[Array, "T n o"]
@@ -34,7 +34,7 @@ class Rollout(NamedTuple):
     truncated: Bool[Array, "T n"]
 
     def within(self, space: gymnasium.Space) -> "Rollout":
-        """The same with actions cut to their box, as worlds take them and demonstrations hold."""
+        """The same rollout with actions cut to their box, as the worlds took them."""
         return self._replace(actions=within(space, np.asarray(self.actions)))
 
 
@@ -48,9 +48,9 @@ class Learner(NamedTuple):
         sums: [n, 1 + k] these sums in the episodes that are running.
         worst: [n, k] the highest cost of a step so far, in these episodes.
         multiplier: the price of cost.
-        share: [k] mean of the worst cost of an episode, lately.
-        episode_length: mean length of the episodes that ended lately, for budgets per episode.
-        updates: how many there have been.
+        share: [k] running mean of the worst cost of an episode.
+        episode_length: running mean of the length of an episode, for budgets per episode.
+        updates: number of updates so far.
     """
 
     policy: Policy
@@ -198,10 +198,10 @@ def with_price(
 ) -> Learner:
     """The learner with the multiplier moved by the rollout's true (unnormalised) costs."""
     worst_of_episodes = settings.multiplier.budget_per == "worst"
-    # What is tried out is not held against a policy that also shows what it means to do.
-    judged = settings.intended if worst_of_episodes and settings.intended else settings.worlds
+    # Where some worlds are without exploration, only their violations count against the policy.
+    counted = settings.intended if worst_of_episodes and settings.intended else settings.worlds
     # As many steps as there are per end: the mean length, held over rollouts in which none ends.
-    ends = ended[:, :judged]
+    ends = ended[:, :counted]
     length = jnp.where(ends.any(), ends.size / jnp.maximum(ends.sum(), 1), learner.episode_length)
     # Before the first episode has ended only the horizon is known, which may be far off.
     keep = jnp.where(learner.updates > 0, 0.9, 0.0)
@@ -211,7 +211,7 @@ def with_price(
     if settings.multiplier.budget_per == "episode":
         costs = costs * length
     elif worst_of_episodes:
-        rise = rises[:, :judged].mean(axis=(0, 1))
+        rise = rises[:, :counted].mean(axis=(0, 1))
         # About as many episodes as it takes to see one that breaks the rule.
         old = jnp.exp(-ends.size / length / REMEMBERED_EPISODES)
         costs = share = old * share + (1 - old) * rise * length
@@ -255,7 +255,7 @@ def finish(
     policy: PolicyUpdate,
     critics: tuple[Critics, optax.OptState, Float[Array, " signals"]],
 ) -> tuple[Learner, Progress]:
-    """Put the updated networks into the learner and let it remember what it observed."""
+    """Put the updated networks into the learner, and add the observations to its moments."""
     networks, optimiser, errors = critics
     learner = learner._replace(
         policy=policy.policy,

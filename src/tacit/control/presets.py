@@ -93,7 +93,7 @@ EXPERTS: dict[str, PPO] = {
         multiplier=Multiplier(kind="penalty", start=4.0),
     ),
 }
-"""Where an expert on the true cost needs other settings than a policy under a learned one."""
+"""Settings of experts on the true cost, for tasks where a learned cost needs other ones."""
 
 
 def expert_preset(task: SimulatedTask) -> PPO:

@@ -35,7 +35,8 @@ class PPO:
         largest_gradient: gradients are scaled down to this norm, policy and critics each.
         normalise_observations: by their running mean and variance.
         normalise_rewards: by the running scale of their discounted sum.
-        normalise_costs: likewise; budgets and the multiplier always see true costs.
+        normalise_costs: by the running scale of their discounted sum; budgets and the multiplier
+            always see true costs.
         relative_costs: whether steps are charged what they cost more than the mean step of their
             rollout, and cost advantages scaled to a deviation of one, as those of the reward are.
             Wanted for a learned cost, which is high all over as long as the policy is unlike the
