@@ -1,4 +1,4 @@
-"""A trained policy in plain NumPy: what steps simulators during training and what users deploy.
+"""A trained policy in plain NumPy: it steps simulators in training, and users deploy it.
 
 One call on 64 observations takes 40 microseconds, less than handing them to a compiled function.
 """

@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """The result for every seed, in an axis in front.
+    """The result of training, with an axis of seeds in front.
 
     Fields:
         learner: of every seed, at the end.
@@ -69,12 +69,12 @@ def train_compiled(
     cost: Cost | None = None,
     constraints: int = 1,
 ) -> Trained:
-    """PPO-Lagrange for all seeds at once: rollouts and updates in one program.
+    """Train by PPO-Lagrange for all seeds at once: rollouts and updates in one program.
 
     Arguments:
         task: a task of pure functions, see `CompiledTask`.
         settings: of PPO.
-        seeds: one run for each; a run does not depend on the other seeds but for rounding.
+        seeds: one run for each. A run does not depend on the other seeds, except for rounding.
         cost: a pure function of a rollout that gives the costs to learn from, [T, n, k]; None for
             the task's true cost. Curves always show true violations.
         constraints: k of `cost`.

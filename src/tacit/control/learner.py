@@ -148,13 +148,13 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
     arrived = learner.critics(look(learner.observed, rollout.arrived, settings))
     ahead, awaited = values, arrived
     if settings.charge_once:
-        # A critic tells what is charged if nothing has been yet; only the rest can be.
+        # The critics know episodes in which nothing is charged yet; elsewhere only a rest is left.
         ahead, awaited = still_to_charge(values, before), still_to_charge(arrived, after)
     gains = advantages(
         signals, ahead, awaited, rollout.terminated, rollout.truncated, discounts, traces
     )
     if settings.scales_costs:
-        # Where all steps cost the same, what is left is the critics' error, and would be scaled up.
+        # Where all steps cost the same, only the critics' error is left, and would be scaled up.
         silent = charged.std(axis=(0, 1)) < SILENT
         gains = gains.at[..., 1:].set(jnp.where(silent, 0.0, gains[..., 1:]))
     policy_gains = gains
@@ -172,10 +172,10 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
 
 
 def one_scale(scales: Moments) -> Moments:
-    """The scales with that of the largest cost for all costs.
+    """The scales of the signals, where all costs have the scale of the largest cost.
 
-    Each by its own, a cost that hardly ever occurs would weigh as much as one that always does.
-    (Where `scales_costs`, the policy's update scales each to a deviation of one all the same.)
+    With scales of their own, a cost that hardly ever occurs would weigh as much as one that always
+    does. (Where `scales_costs`, the policy's update still scales each to a deviation of one.)
     """
     if scales.variance.shape[0] < 2:
         return scales
@@ -185,7 +185,7 @@ def one_scale(scales: Moments) -> Moments:
 def still_to_charge(
     values: Float[Array, "T n signals"], worst: Float[Array, "T n k"]
 ) -> Float[Array, "T n signals"]:
-    """Values with those of the costs cut to what an episode has left of a cost of 1."""
+    """The values, where those of costs are reduced by the share of a cost of 1 charged so far."""
     return values.at[..., 1:].multiply(1 - jnp.clip(worst, 0, 1))
 
 
@@ -196,11 +196,11 @@ def with_price(
     ended: Bool[Array, "T n"],
     settings: PPO,
 ) -> Learner:
-    """The learner with the multiplier moved by the rollout's true (unnormalised) costs."""
+    """Move the multiplier by the rollout's unnormalised costs; returns the learner with it."""
     worst_of_episodes = settings.multiplier.budget_per == "worst"
     # Where some worlds are without exploration, only their violations count against the policy.
     counted = settings.intended if worst_of_episodes and settings.intended else settings.worlds
-    # As many steps as there are per end: the mean length, held over rollouts in which none ends.
+    # Steps per end are the mean length; where no episode ends, the length so far is kept.
     ends = ended[:, :counted]
     length = jnp.where(ends.any(), ends.size / jnp.maximum(ends.sum(), 1), learner.episode_length)
     # Before the first episode has ended only the horizon is known, which may be far off.
@@ -212,7 +212,7 @@ def with_price(
         costs = costs * length
     elif worst_of_episodes:
         rise = rises[:, :counted].mean(axis=(0, 1))
-        # About as many episodes as it takes to see one that breaks the rule.
+        # A mean over about 50 episodes: enough to see a rare one that breaks the rule.
         old = jnp.exp(-ends.size / length / REMEMBERED_EPISODES)
         costs = share = old * share + (1 - old) * rise * length
     price = multiplier.ascend(settings.multiplier, learner.multiplier, costs)

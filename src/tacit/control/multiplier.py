@@ -107,7 +107,7 @@ class MultiplierState(NamedTuple):
 
 
 def start(settings: Multiplier, constraints: int) -> MultiplierState:
-    """Every nu at its start."""
+    """The state before the first update, with every nu at its start."""
     settings.budgets(constraints)
     price = jnp.full(constraints, settings.start, dtype=jnp.float32)
     theta = price + jnp.log(-jnp.expm1(-price))
@@ -118,7 +118,7 @@ def start(settings: Multiplier, constraints: int) -> MultiplierState:
 def ascend(
     settings: Multiplier, state: MultiplierState, costs: Float[Array, " k"]
 ) -> MultiplierState:
-    """The price after having seen unnormalised mean costs, per step or per episode."""
+    """Move the price by unnormalised mean costs, per step or per episode; returns the new state."""
     error = costs - settings.budgets(costs.shape[0]) - state.allowance
     theta, adam, integral = state.theta, state.adam, state.integral
     if settings.kind == "lagrange":

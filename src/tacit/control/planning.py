@@ -71,7 +71,7 @@ def violation_probability(
 ) -> Float[Array, ""]:
     """P(at least one step of the episode has a cost above zero), exactly.
 
-    Follows the probability mass that has not violated yet; what is missing at the end violated.
+    Follows the probability mass that has not violated yet; the mass missing at the end violated.
     """
     clean = (costs <= 0).astype(transitions.dtype)
 

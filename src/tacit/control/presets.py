@@ -79,8 +79,8 @@ PRESETS: dict[str, PPO] = {
 }
 
 EXPERTS: dict[str, PPO] = {
-    # Noise carries it over the limit: only who charges that once, and looks far ahead in large
-    # batches, learns to swim away from it first.
+    # Noise carries it over the limit. It learns to swim away from it first only where that is
+    # charged once, and with a critic that looks far ahead on large batches.
     "BlockedSwimmer": replace(
         PRESETS["BlockedSwimmer"],
         steps=20_000_000,
