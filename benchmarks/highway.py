@@ -59,7 +59,7 @@ def read(task, states, actions, keys):
 
 def speed(quick: bool) -> Row:
     """Steps per second."""
-    task = tacit.make("HighwayDistance").compiled
+    task = tacit.make("HighwayDistance").jax_world
     assert isinstance(task, HighwayTask)
     numbers = jnp.arange(CARS, dtype=jnp.int32) % len(task.replay)
     states = eqx.filter_jit(lambda task: jax.vmap(task.start)(numbers)[0])(task)

@@ -9,7 +9,7 @@ import pytest
 from tacit.control import imitation, learner
 from tacit.control.actor import Actor
 from tacit.control.imitation import LEAST_SPREAD, imitate
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 
 SETTINGS = PPO(worlds=4, rollout=16, minibatch=16, hidden=(16,))
 BOX = gymnasium.spaces.Box(-2.0, 2.0, (2,), np.float32)

@@ -12,7 +12,7 @@ from tacit.control import simulated_expert
 from tacit.control.actor import Actor
 from tacit.control.multiplier import Multiplier
 from tacit.control.play import play
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.environments.gymnasium_task import gymnasium_task
 from tacit.environments.worlds import Step
 from tacit.errors import ArgumentError, TaskError

@@ -8,8 +8,7 @@ import pytest
 from gymnasium import spaces
 
 from tacit.environments.gymnasium_task import gymnasium_task
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.errors import ArgumentError, TaskError
+from tacit.errors import ArgumentError, EpisodeError, TaskError
 
 
 def never(observation, action, next_observation):

@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from tacit.environments.task_file import load_task
+from tacit.environments.tabular import load_task
 from tacit.errors import TaskError
 
 

@@ -11,7 +11,8 @@ from tacit.errors import ArgumentError, StorageError
 from tacit.evaluation.conformal import lowest_feasibility
 from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.model import Extremes, Reach, ReachModel
+from tacit.inference.reach.method import Reach
+from tacit.inference.reach.model import Extremes, ReachModel
 
 BOX = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
 

@@ -17,13 +17,13 @@ from tacit.environments.lab_tasks import chain
 from tacit.environments.tabular_world import simulated
 from tacit.errors import ArgumentError
 from tacit.evaluation import simulated_calibration
-from tacit.evaluation.evaluate import evaluate, summary
-from tacit.evaluation.execution import execute
+from tacit.evaluation.evaluate import evaluate, execute, summary
 from tacit.evaluation.intervals import rate_interval
 from tacit.evaluation.violation import exact_performance
 from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.model import Extremes, Reach, ReachModel
+from tacit.inference.reach.method import Reach
+from tacit.inference.reach.model import Extremes, ReachModel
 
 CHAIN = chain(length=11, limit=-2, horizon=8, reward_scale=3)
 TASK = simulated(CHAIN)

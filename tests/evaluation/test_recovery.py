@@ -11,7 +11,8 @@ from tacit.evaluation.recovery import area, recovery
 from tacit.evaluation.transfer import transfer
 from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.model import Extremes, Reach, ReachModel
+from tacit.inference.reach.method import Reach
+from tacit.inference.reach.model import Extremes, ReachModel
 
 TASK = tacit.make("BlockedPoint", horizon=30)
 BOX = gymnasium.spaces.Box(-1, 1, (2,), np.float32)

@@ -94,8 +94,8 @@ def test_the_two_names_differ_in_their_constraint(recorded_traffic):
     assert distance.options["constraint"] == "distance"
     assert distance.observation_space.shape == (74,)
     assert distance.action_space == gymnasium.spaces.Box(-1, 1, (2,), np.float32)
-    assert distance.compiled.number_of_costs == 1
+    assert distance.jax_world.number_of_costs == 1
     assert distance.horizon == max(s.limit for s in distance.environment().scenarios)
     both = make("highwaydistance", constraint="both", **options)
     assert both.constraints == ("distance", "velocity")
-    assert both.compiled.number_of_costs == 2
+    assert both.jax_world.number_of_costs == 2

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.control import simulated_expert
+from tacit.control import trainer
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.errors import ArgumentError, DivergenceError
 from tacit.inference import loop
 from tacit.inference.baselines.bc2l import BC2L
@@ -275,7 +275,7 @@ def test_a_price_without_bounds_stops_the_run_and_names_quantity_and_step(expert
 def test_after_a_divergence_the_last_good_checkpoint_is_kept_and_goes_on(
     experts, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(simulated_expert, "CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr(trainer, "CHECKPOINT_EVERY", 2)
     given = tacit.Trajectories(
         experts.observations, experts.actions, np.zeros((10, 12)), experts.lengths
     )

@@ -9,9 +9,8 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.errors import ArgumentError
 from tacit.evaluation.conformal import calibrate as calibrated
 from tacit.inference.constraint import LearnedConstraint
-from tacit.inference.experts import ExpertSteps
+from tacit.inference.experts import ExpertSteps, fingerprint
 from tacit.inference.result import load
-from tacit.inference.simulated_inference import fingerprint
 from tacit.inference.simulated_result import SimulatedResult
 
 

@@ -13,8 +13,8 @@ from tacit.argument_checks import check_seed
 from tacit.control import learner as learning
 from tacit.control.actor import Actor
 from tacit.control.learner import Learner, Progress, Rollout
-from tacit.control.ppo import PPO
-from tacit.environments.jax_world import CompiledTask, autoreset
+from tacit.control.settings import PPO
+from tacit.environments.jax_world import JaxWorld, autoreset
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, DivergenceError
@@ -55,14 +55,14 @@ class Trained(NamedTuple):
     learner: Learner
     curves: dict[str, Float[np.ndarray, "seeds iterations"]]
 
-    def actor(self, place: int, task: CompiledTask, settings: PPO) -> Actor:
+    def actor(self, place: int, task: JaxWorld, settings: PPO) -> Actor:
         """The policy of one of the seeds, by its place among them."""
         one = jax.tree.map(lambda leaf: leaf[place], self.learner)
         return Actor.of(one, task.action_space, settings)
 
 
 def train_compiled(
-    task: CompiledTask,
+    task: JaxWorld,
     settings: PPO,
     seeds: Sequence[int],
     *,
@@ -72,7 +72,7 @@ def train_compiled(
     """PPO-Lagrange for all seeds at once: rollouts and updates in one program.
 
     Arguments:
-        task: pure functions, see `CompiledTask`.
+        task: pure functions, see `JaxWorld`.
         settings: of PPO.
         seeds: one run for each; a run does not depend on the other seeds but for rounding.
         cost: a pure function of a rollout that gives the costs to learn from, [T, n, k]; None for
@@ -108,7 +108,7 @@ def train_compiled(
 
 @eqx.filter_jit
 def many_runs(
-    task: CompiledTask,
+    task: JaxWorld,
     settings: PPO,
     cost: Cost | None,
     constraints: int,
@@ -119,7 +119,7 @@ def many_runs(
 
 
 def one_run(
-    task: CompiledTask, settings: PPO, cost: Cost | None, constraints: int, key: Key[Array, ""]
+    task: JaxWorld, settings: PPO, cost: Cost | None, constraints: int, key: Key[Array, ""]
 ) -> tuple[Learner, Progress, Float[Array, "iterations 4"]]:
     """One training run from its key."""
     start_key, world_key, run_key = jax.random.split(key, 3)
@@ -150,7 +150,7 @@ def one_run(
 
 
 def roll_out(
-    task: CompiledTask, run: Run, settings: PPO, *, key: Key[Array, ""]
+    task: JaxWorld, run: Run, settings: PPO, *, key: Key[Array, ""]
 ) -> tuple[Run, Rollout]:
     """Step all worlds with the present policy, as one scan."""
     policy, observed = run.learner.policy, run.learner.observed
@@ -196,7 +196,7 @@ def checked_costs(costs: Array, rollout: Rollout, constraints: int) -> Array:
     return costs
 
 
-def bounded(task: CompiledTask, actions: Array) -> Array:
+def bounded(task: JaxWorld, actions: Array) -> Array:
     """Continuous actions cut to their box."""
     if jnp.issubdtype(actions.dtype, jnp.integer):
         return actions
@@ -213,7 +213,7 @@ def entered(account: Account, step: Rollout) -> Account:
 
 
 def check_finite(
-    task: CompiledTask, seeds: Sequence[int], settings: PPO, kl: Float[np.ndarray, "s i"]
+    task: JaxWorld, seeds: Sequence[int], settings: PPO, kl: Float[np.ndarray, "s i"]
 ) -> None:
     """Raise an error that names the first seed and step at which training diverged."""
     for seed, curve in zip(seeds, kl, strict=True):

@@ -11,8 +11,9 @@ import numpy as np
 from tacit.argument_checks import check_count, check_seed
 from tacit.control import simulated_expert, tabular_expert
 from tacit.control.play import as_function
-from tacit.control.ppo import PPO
 from tacit.control.presets import expert_preset
+from tacit.control.settings import PPO
+from tacit.control.table_policy import TablePolicy
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
@@ -29,12 +30,11 @@ class Expert:
 
     `train_expert` makes one. A policy of your own becomes an expert as `Expert(task, policy)`,
     where `policy` is a function from a batch of observations [n, o] to a batch of actions, or an
-    agent of Stable-Baselines3.
+    agent of Stable-Baselines3; on a tabular task, an array [H, S, A] of action probabilities.
 
     Fields:
         task: what it acts on.
-        policy: on a tabular task [H, S, A] action probabilities for every step; on a simulated one
-            a function from observations to actions.
+        policy: on a tabular task a `TablePolicy`; on a simulated one an `Actor`, or what you gave.
         violation: probability that an episode violates the true rule; exact on tabular tasks, over
             128 fresh episodes on others; NaN where nobody has looked, as in all that follow.
         reward: expected reward of an episode, likewise.
@@ -50,6 +50,19 @@ class Expert:
     feasible_reward: float = math.nan
     multiplier: float = math.nan
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.task, TabularTask):
+            return
+        policy = self.policy
+        policy = policy if isinstance(policy, TablePolicy) else TablePolicy(policy)
+        wanted = self.task.horizon, self.task.number_of_states, self.task.number_of_actions
+        if policy.table.shape != wanted:
+            raise ArgumentError(
+                f"a policy of the shape {list(policy.table.shape)} does not fit {self.task.name}, "
+                f"which has {list(wanted)} steps, states and actions"
+            )
+        object.__setattr__(self, "policy", policy)
 
 
 def train_expert(
@@ -102,7 +115,7 @@ def train_expert(
     actor, known, facts = simulated_expert.best_of(trainer, threads)
     if folder is not None:
         actor.save(Path(folder) / ACTOR_FILE, facts)
-    price = float(np.asarray(trainer.learner.multiplier.price).sum())
+    price = float(np.asarray(trainer.now.learner.multiplier.price).sum())
     return Expert(
         task,
         actor,
@@ -131,7 +144,7 @@ def collect(
     task = expert.task
     if isinstance(task, TabularTask):
         episodes, discarded = tabular_expert.feasible_episodes(
-            task, expert.policy, number, seed=seed, progress=progress
+            task, expert.policy.table, number, seed=seed, progress=progress
         )
     else:
         episodes, discarded = simulated_expert.feasible_episodes(

@@ -14,11 +14,9 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Shaped
 
-from tacit.control import normalisation
 from tacit.control.learner import Learner, look
-from tacit.control.networks import GaussianPolicy
-from tacit.control.normalisation import Moments
-from tacit.control.ppo import PPO
+from tacit.control.networks import GaussianPolicy, Moments
+from tacit.control.settings import PPO
 
 Draw = Callable[[int], tuple[Float[np.ndarray, "m o"], Shaped[np.ndarray, "m ..."]]]
 """Observations and actions of so many steps of experts, drawn evenly."""
@@ -46,7 +44,7 @@ def imitate(learner: Learner, draw: Draw, action_space: gymnasium.Space, setting
         settings: of PPO.
     """
     seen, _ = draw(MEASURED)
-    observed = normalisation.add(Moments.start(seen.shape[-1]), jnp.asarray(seen))
+    observed = Moments.start(seen.shape[-1]).updated(jnp.asarray(seen))
     policy: Any = learner.policy
     optimiser = ADAM.init(policy)
     rates = RATE / 2 * (1 + np.cos(np.linspace(0, np.pi, GRADIENT_STEPS, dtype=np.float32)))

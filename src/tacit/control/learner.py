@@ -5,22 +5,25 @@ from typing import NamedTuple
 import gymnasium
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
-from tacit.control import multiplier, normalisation
-from tacit.control.advantage import advantages
+from tacit.control import multiplier
 from tacit.control.multiplier import MultiplierState
-from tacit.control.networks import Critics, Policy, make_policy
-from tacit.control.normalisation import Moments
-from tacit.control.ppo import PPO, Batch, PolicyUpdate, update_critics, update_policy
+from tacit.control.networks import Critics, Moments, Policy, make_policy, running_returns
+from tacit.control.ppo import Batch, PolicyUpdate, advantages, update_critics, update_policy
+from tacit.control.settings import PPO
 
 SILENT = 1e-6
 REMEMBERED_EPISODES = 50
 
 
 class Rollout(NamedTuple):
-    """T steps of n worlds; see `tacit.environments.worlds.Step`. k costs, true or learned."""
+    """T steps of n worlds; see `tacit.environments.worlds.Step`. k costs, true or learned.
+
+    Continuous actions are as the policy drew them: that is what its probabilities are about.
+    """
 
     observations: Float[Array, "T n o"]
     arrived: Float[Array, "T n o"]
@@ -29,6 +32,10 @@ class Rollout(NamedTuple):
     costs: Float[Array, "T n k"]
     terminated: Bool[Array, "T n"]
     truncated: Bool[Array, "T n"]
+
+    def within(self, space: gymnasium.Space) -> "Rollout":
+        """The same with actions cut to their box, as worlds take them and demonstrations hold."""
+        return self._replace(actions=within(space, np.asarray(self.actions)))
 
 
 class Learner(NamedTuple):
@@ -70,6 +77,15 @@ class Progress(NamedTuple):
     value_error: Float[Array, " signals"]
     costs: Float[Array, " k"]
     prices: Float[Array, " k"]
+
+
+def within(space: gymnasium.Space, actions: np.ndarray) -> np.ndarray:
+    """Continuous actions [..., a] cut to their box, which is what a world makes of them."""
+    if not isinstance(space, gymnasium.spaces.Box) or actions.ndim < 2:
+        return actions
+    if actions.dtype.kind in "iu":
+        actions = actions.astype(np.float32)
+    return np.clip(actions, space.low.ravel(), space.high.ravel())
 
 
 def start(
@@ -120,10 +136,10 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
     costs = signals.shape[-1] - 1
     discounts = jnp.array([settings.discount] + [settings.cost_discount] * costs)
     traces = jnp.array([settings.reward_trace] + [settings.cost_trace] * costs)
-    sums, returns = normalisation.running_returns(learner.sums, signals, ended, discounts)
-    scales = normalisation.add(learner.scales, returns)
+    sums, returns = running_returns(learner.sums, signals, ended, discounts)
+    scales = learner.scales.updated(returns)
     use = jnp.array([settings.normalise_rewards] + [settings.normalise_costs] * costs)
-    signals = jnp.where(use, normalisation.rescale(one_scale(scales), signals), signals)
+    signals = jnp.where(use, one_scale(scales).rescale(signals), signals)
 
     learner = learner._replace(sums=sums, scales=scales, worst=worst)
     learner = with_price(learner, rollout, after - before, ended, settings)
@@ -229,7 +245,7 @@ def look(observed: Moments, observations: Float[Array, "*n o"], settings: PPO) -
     """Observations as the networks see them."""
     if not settings.normalise_observations:
         return observations
-    return normalisation.standardise(observed, observations)
+    return observed.standardise(observations)
 
 
 def finish(
@@ -246,7 +262,7 @@ def finish(
         policy_optimiser=policy.optimiser,
         critics=networks,
         critic_optimiser=optimiser,
-        observed=normalisation.add(learner.observed, rollout.observations),
+        observed=learner.observed.updated(rollout.observations),
         updates=learner.updates + 1,
     )
     progress = Progress(

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-import gymnasium
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
+from tacit.control.learner import within
+from tacit.control.table_policy import TablePolicy
 from tacit.environments.worlds import Worlds
 from tacit.errors import ArgumentError, TaskError
 
@@ -41,6 +42,11 @@ def as_function(policy: Any) -> Act:
     Takes a function as it is; of an object with `predict(observations, deterministic=...)`, such
     as an agent of Stable-Baselines3, the actions without exploration.
     """
+    if isinstance(policy, TablePolicy):
+        raise ArgumentError(
+            "the policy of a table has to know the step of the episode: roll it out on its "
+            "TabularTask, or call its `predict` with the step"
+        )
     if hasattr(policy, "predict"):
         return lambda observations: policy.predict(observations, deterministic=True)[0]
     if callable(policy):
@@ -89,15 +95,6 @@ def play(worlds: Worlds, act: Act, *, seed: int) -> Episodes:
         lengths,
         terminated,
     )
-
-
-def within(space: gymnasium.Space, actions: np.ndarray) -> np.ndarray:
-    """Continuous actions [..., a] cut to their box, which is what a world makes of them."""
-    if not isinstance(space, gymnasium.spaces.Box) or actions.ndim < 2:
-        return actions
-    if actions.dtype.kind in "iu":
-        actions = actions.astype(np.float32)
-    return np.clip(actions, space.low.ravel(), space.high.ravel())
 
 
 def blanked(rows: list[np.ndarray], lengths: Int[np.ndarray, " m"]) -> np.ndarray:

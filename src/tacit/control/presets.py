@@ -7,7 +7,7 @@ start; docs/training.md tells what was tried and what came of it.
 from dataclasses import replace
 
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
 
 ROBOT = PPO(

@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 
 from tacit.control.actor import Actor
-from tacit.control.episode_ledger import feasible_score
 from tacit.control.play import Act, Episodes, play
-from tacit.control.ppo import PPO
-from tacit.control.trainer import Trainer
+from tacit.control.record import feasible_score
+from tacit.control.settings import PPO
+from tacit.control.trainer import Trainer, checkpoint_every
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
 from tacit.runs.resumable_run import run_until_finished
 
 WORLDS = 64
 TESTED_EPISODES = 128
-CHECKPOINT_EVERY = 20
 # Episodes that choose between policies, that judge the chosen one, and that are written down.
 CHOOSING, JUDGING, COLLECTING = 1, 2, 3
 MOST_ATTEMPTS_PER_EPISODE = 100
@@ -60,13 +59,6 @@ def train(
     return trainer
 
 
-def checkpoint_every(trainer: Trainer) -> int:
-    """Updates between checkpoints; enough for whole episodes where a checkpoint cuts them off."""
-    if trainer.worlds.resumable or trainer.task.horizon is None:
-        return CHECKPOINT_EVERY
-    return max(CHECKPOINT_EVERY, 2 * -(-trainer.task.horizon // trainer.settings.rollout))
-
-
 def described(trainer: Trainer) -> dict[str, Any]:
     """All that decides the numbers of a run."""
     return {
@@ -88,8 +80,8 @@ def best_of(
         from.
     """
     candidates = [(trainer.actor, trainer.steps)]
-    if trainer.best is not None:
-        candidates.append((trainer.best.actor, trainer.best.steps))
+    if trainer.now.best is not None:
+        candidates.append((trainer.now.best.actor, trainer.now.best.steps))
     test = partial(judged, trainer.task, seed=trainer.seed, threads=threads)
     scores = [test(actor, stream=CHOOSING)["score"] for actor, _ in candidates]
     actor, steps = candidates[int(np.argmax(scores))]
@@ -97,7 +89,7 @@ def best_of(
         **described(trainer),
         "steps": steps,
         "trained_steps": trainer.steps,
-        "minutes": trainer.seconds / 60,
+        "minutes": trainer.now.seconds / 60,
     }
     return actor, test(actor, stream=JUDGING), facts
 

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.control.planning import Dynamics, constrained_plan
-from tacit.control.soft_planning import occupancy, violation_probability
+from tacit.control.planning import Dynamics, constrained_plan, occupancy, violation_probability
 from tacit.environments.tabular import TabularTask
 from tacit.errors import TaskError
 from tacit.precision import in_double_precision

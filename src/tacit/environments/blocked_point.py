@@ -17,13 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
-from tacit.environments.jax_environment import CompiledEnvironment
-from tacit.environments.jax_vector_environment import CompiledVectorEnvironment
-from tacit.environments.jax_world import CompiledStep, CompiledWorlds
-from tacit.environments.tabular_environment import EpisodeError
+from tacit.environments.jax_environment import JaxEnvironment, JaxVectorEnvironment
+from tacit.environments.jax_world import JaxStep, JaxWorlds
 from tacit.environments.task import SimulatedTask
-from tacit.environments.world_checks import check_render_mode
-from tacit.errors import TaskError
+from tacit.environments.worlds import check_render_mode
+from tacit.errors import EpisodeError, TaskError
 
 EDGE = 2.0
 STRIDE = 0.1
@@ -40,7 +38,7 @@ class PointState(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockedPoint:
-    """The task as a `CompiledTask`.
+    """The task as a `JaxWorld`.
 
     Fields:
         limit: smallest x that is allowed.
@@ -74,12 +72,12 @@ class BlockedPoint:
         position = jax.random.uniform(key, (2,), jnp.float32, -0.25, 0.25)
         return PointState(position, jnp.int32(0)), position
 
-    def step(self, state: PointState, action: Array, key: PRNGKeyArray) -> CompiledStep:
+    def step(self, state: PointState, action: Array, key: PRNGKeyArray) -> JaxStep:
         """Move, and be pushed about."""
         noise = self.noise_std * jax.random.normal(key, (2,), jnp.float32)
         position = jnp.clip(state.position + STRIDE * action + noise, -EDGE, EDGE)
         arrived = PointState(position, state.steps + jnp.int32(1))
-        return CompiledStep(
+        return JaxStep(
             state=arrived,
             observation=position,
             reward=-position[0] - 0.5 * jnp.abs(position[1] - 0.5),
@@ -89,7 +87,7 @@ class BlockedPoint:
         )
 
 
-class PointEnvironment(CompiledEnvironment):
+class PointEnvironment(JaxEnvironment):
     """One world, with a picture: the forbidden side in red, the point in blue."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
@@ -130,8 +128,8 @@ def blocked_point(limit: float = -1.0, noise_std: float = 0.03, horizon: int = 5
         action_space=task.action_space,
         horizon=task.horizon,
         constraints=task.constraints,
-        make_worlds=lambda number, threads: CompiledWorlds(task, number),
+        make_worlds=lambda number, threads: JaxWorlds(task, number),
         make_environment=lambda render_mode: PointEnvironment(task, render_mode=render_mode),
-        compiled=task,
-        make_vector=lambda number: CompiledVectorEnvironment(task, number),
+        jax_world=task,
+        make_vector=lambda number: JaxVectorEnvironment(task, number),
     )

@@ -23,7 +23,7 @@ from tacit.environments.gymnasium_wrappers import (
     cost_vector,
 )
 from tacit.environments.task import SimulatedTask
-from tacit.environments.world_checks import check_finite
+from tacit.environments.worlds import check_finite
 from tacit.errors import TaskError
 
 PROBE_SEED = 0

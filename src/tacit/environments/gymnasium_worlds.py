@@ -10,10 +10,8 @@ from jaxtyping import Bool, Float
 from tacit.argument_checks import check_seed
 from tacit.environments.gymnasium_source import Environment
 from tacit.environments.gymnasium_wrappers import cost_vector
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.environments.world_checks import check_actions, check_finite
-from tacit.environments.worlds import Step
-from tacit.errors import TacitError, TaskError
+from tacit.environments.worlds import Step, check_actions, check_finite
+from tacit.errors import EpisodeError, TacitError, TaskError
 
 NOT_RESUMABLE = (
     "what an environment of {name} holds inside is unknown, so its worlds cannot be kept and "

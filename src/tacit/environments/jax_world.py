@@ -12,15 +12,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from tacit.argument_checks import check_count, check_seed
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.environments.world_checks import check_actions, check_finite
-from tacit.environments.worlds import Step
-from tacit.errors import ArgumentError
+from tacit.environments.worlds import Step, check_actions, check_finite
+from tacit.errors import ArgumentError, EpisodeError
 
 KEY_KIND = "threefry2x32"
 
 
-class CompiledStep(NamedTuple):
+class JaxStep(NamedTuple):
     """What one step of one world gave; nothing has been reset.
 
     Fields:
@@ -55,7 +53,7 @@ class ContinuedStep(NamedTuple):
     truncated: Bool[Array, ""]
 
 
-class CompiledTask(Protocol):
+class JaxWorld(Protocol):
     """One world of a task as pure functions, for use under `jit`, `vmap` and `scan`.
 
     A task never changes: programs are compiled for it. It can be hashed, by identity if nothing
@@ -90,7 +88,7 @@ class CompiledTask(Protocol):
         """Start an episode: state and observation."""
         ...
 
-    def step(self, state: Any, action: Array, key: PRNGKeyArray) -> CompiledStep:
+    def step(self, state: Any, action: Array, key: PRNGKeyArray) -> JaxStep:
         """Take one action."""
         ...
 
@@ -98,7 +96,7 @@ class CompiledTask(Protocol):
 Continue: TypeAlias = Callable[[Any, Array, PRNGKeyArray], ContinuedStep]
 
 
-def autoreset(task: CompiledTask) -> Continue:
+def autoreset(task: JaxWorld) -> Continue:
     """`task.step` that starts the next episode where one ended.
 
     The key is split in two, the first half for the step, the second for the next episode.
@@ -138,7 +136,7 @@ def world_keys(seed: int, number: int) -> PRNGKeyArray:
 
 
 class Standing(NamedTuple):
-    """Where n worlds stand: everything that `CompiledWorlds` needs to go on.
+    """Where n worlds stand: everything that `JaxWorlds` needs to go on.
 
     Fields:
         keys: [n] one for each world, split at every step.
@@ -151,8 +149,8 @@ class Standing(NamedTuple):
     observations: Float[Array, "n o"]
 
 
-class CompiledWorlds:
-    """n worlds of a compiled task behind the contract of `Worlds`, for code outside of JAX.
+class JaxWorlds:
+    """n worlds of a JAX world behind the contract of `Worlds`, for code outside of JAX.
 
     One call of a jitted function steps all worlds. World i starts from `jax.random.key(seed + i)`
     and splits its key in two at every start and step: one half stays, the other is used.
@@ -164,7 +162,7 @@ class CompiledWorlds:
 
     resumable = True
 
-    def __init__(self, task: CompiledTask, number: int) -> None:
+    def __init__(self, task: JaxWorld, number: int) -> None:
         self.task = task
         self.number = check_count("the number of worlds", number)
         self.observation_space = task.observation_space
@@ -229,20 +227,20 @@ class CompiledWorlds:
         return observations
 
 
-def plain_actions(task: CompiledTask, actions: object, number: int) -> np.ndarray:
+def plain_actions(task: JaxWorld, actions: object, number: int) -> np.ndarray:
     """Checked actions for `number` worlds; whole numbers as int32 whatever JAX's precision is."""
     checked = check_actions(actions, number, task.action_space)
     return checked.astype(np.int32) if checked.dtype.kind == "i" else checked
 
 
-def start_world(task: CompiledTask, key: PRNGKeyArray) -> Standing:
+def start_world(task: JaxWorld, key: PRNGKeyArray) -> Standing:
     """The first episode of one world."""
     key, start_key = jax.random.split(key)
     return Standing(key, *task.reset(start_key))
 
 
 def advance_world(
-    task: CompiledTask, standing: Standing, action: Array
+    task: JaxWorld, standing: Standing, action: Array
 ) -> tuple[Standing, ContinuedStep]:
     """One step of one world."""
     key, step_key = jax.random.split(standing.keys)
@@ -253,14 +251,14 @@ def advance_world(
 # The task is part of what is compiled, but for the arrays of one that is a pytree: all worlds of
 # one task share the program.
 @eqx.filter_jit
-def start_worlds(task: CompiledTask, keys: PRNGKeyArray) -> Standing:
+def start_worlds(task: JaxWorld, keys: PRNGKeyArray) -> Standing:
     """`start_world` with an axis of worlds."""
     return jax.vmap(partial(start_world, task))(keys)
 
 
 @eqx.filter_jit
 def advance_worlds(
-    task: CompiledTask, standing: Standing, actions: np.ndarray
+    task: JaxWorld, standing: Standing, actions: np.ndarray
 ) -> tuple[Standing, ContinuedStep]:
     """`advance_world` with an axis of worlds."""
     return jax.vmap(partial(advance_world, task))(standing, jnp.asarray(actions))

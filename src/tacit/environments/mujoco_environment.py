@@ -10,13 +10,16 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Bool, Float, UInt8
 
-from tacit.environments.mujoco_models import load_model, spaces_of
-from tacit.environments.mujoco_rules import MujocoRules
+from tacit.environments.mujoco_rules import (
+    MujocoRules,
+    load_model,
+    observation_names,
+    spaces_of,
+)
 from tacit.environments.mujoco_worlds import Arrival, MujocoWorlds
-from tacit.environments.tabular_environment import EpisodeError
 from tacit.environments.task import SimulatedTask
-from tacit.environments.world_checks import RENDER_MODES, check_render_mode
-from tacit.errors import ArgumentError
+from tacit.environments.worlds import RENDER_MODES, check_render_mode
+from tacit.errors import ArgumentError, EpisodeError
 
 if TYPE_CHECKING:
     from tacit.environments.mujoco_picture import Picture
@@ -233,4 +236,6 @@ def mujoco_task(rules: MujocoRules, options: Mapping[str, Any]) -> SimulatedTask
         constraints=("x_position",),
         make_worlds=partial(MujocoWorlds, rules),
         make_environment=lambda render_mode: MujocoEnvironment(rules, render_mode=render_mode),
+        make_vector=partial(MujocoVectorEnvironment, rules),
+        observation_names=observation_names(model, rules.contact_forces),
     )

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -10,6 +11,8 @@ from jaxtyping import Float, Int
 from tacit.errors import TaskError
 
 ROW_SUM_TOLERANCE = 1e-6
+FILE_NEEDS = ("transitions", "rewards", "costs", "initial", "horizon")
+FILE_MAY_HAVE = ("temperature", "budget", "positions")
 EXACT = 1e-12  # closer sums are left alone, so that a task written and read again is the same
 
 
@@ -103,6 +106,38 @@ class TabularTask:
     def queries(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """The index of the query that a step (state, action) belongs to."""
         return states * self.number_of_actions + actions if self.rule_on == "pair" else states
+
+
+def load_task(path: str | Path) -> TabularTask:
+    """Read a `TabularTask` from arrays called as its arguments are.
+
+    Write one with `numpy.savez(path, transitions=..., rewards=..., costs=..., initial=...,
+    horizon=...)`; temperature, budget and positions may be there too.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+            arrays: dict[str, Any] = {name: np.asarray(file[name]) for name in file.files}
+    except FileNotFoundError:
+        raise TaskError(f"{path}: there is no such file") from None
+    except Exception as error:  # damage may surface anywhere in zip, zlib or the header's parser
+        raise TaskError(
+            f"{path}: not an .npz file of plain arrays ({type(error).__name__}: {error})"
+        ) from None
+    missing = [name for name in FILE_NEEDS if name not in arrays]
+    unknown = [name for name in arrays if name not in (*FILE_NEEDS, *FILE_MAY_HAVE)]
+    if missing or unknown:
+        problem = f"{missing[0]} is missing" if missing else f"{unknown[0]} is not known"
+        raise TaskError(f"{path}: {problem}; a task has {', '.join((*FILE_NEEDS, *FILE_MAY_HAVE))}")
+    for name in ("horizon", "temperature", "budget"):
+        if name in arrays:
+            if arrays[name].size != 1:
+                raise TaskError(f"{path}: {name} must be one number")
+            arrays[name] = arrays[name].item()
+    try:
+        return TabularTask(**arrays, name=path.stem)
+    except TaskError as error:
+        raise TaskError(f"{path}: {error}") from None
 
 
 def check_transitions(transitions: object) -> np.ndarray:
@@ -218,14 +253,3 @@ def as_finite(field: str, values: object) -> np.ndarray:
         place = ", ".join(f"{word} {index}" for word, index in zip(words, bad[0], strict=False))
         raise TaskError(f"{field} is {array[tuple(bad[0])]} at {place}")
     return array
-
-
-def check_tabular(task: object) -> TabularTask:
-    """`task` itself, or an error if its dynamics are not given as arrays."""
-    if isinstance(task, TabularTask):
-        return task
-    name = getattr(task, "name", repr(task))
-    raise TaskError(
-        f"{name} is not a tabular task: so far rules are inferred only where the dynamics are "
-        "given as arrays (Chain, GridWorld, or your own TabularTask)"
-    )

@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
 from tacit.environments.tabular import TabularTask
-from tacit.environments.world_checks import check_render_mode
-from tacit.errors import ArgumentError, TacitError
+from tacit.environments.worlds import check_render_mode
+from tacit.errors import ArgumentError, EpisodeError
 
 PICTURE_SIDE, STRIP_LENGTH = 480, 984
 SMALLEST_CELL, LARGEST_CELL = 12, 56
@@ -23,10 +23,6 @@ START = (151, 189, 226)
 GOAL = (76, 164, 108)
 AGENT = (31, 111, 190)
 RIM = (255, 255, 255)
-
-
-class EpisodeError(TacitError, RuntimeError):
-    """A step was asked for where there is no running episode."""
 
 
 class TabularEnvironment(gymnasium.Env[np.int64, np.int64]):

@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
-from tacit.environments.jax_environment import CompiledEnvironment
-from tacit.environments.jax_world import CompiledStep, CompiledWorlds
+from tacit.environments.jax_environment import JaxEnvironment
+from tacit.environments.jax_world import JaxStep, JaxWorlds
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_environment import EpisodeError, draw_agent, draw_map
+from tacit.environments.tabular_environment import draw_agent, draw_map
 from tacit.environments.task import SimulatedTask
-from tacit.environments.world_checks import check_render_mode
+from tacit.environments.worlds import check_render_mode
+from tacit.errors import EpisodeError
 from tacit.runs.tree_file import fingerprint
 
 
@@ -32,8 +33,8 @@ class TabularState(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class TabularCompiled:
-    """A `TabularTask` as a `CompiledTask`; made by `tabular_compiled`.
+class TabularWorld:
+    """A `TabularTask` as a `JaxWorld`; made by `tabular_world`.
 
     The observation is [S + 1]: a one for the state among zeros, then the share of the horizon that
     has passed, from 0 at the start to 1 at the end. With a finite horizon the best action depends
@@ -90,11 +91,11 @@ class TabularCompiled:
         state = TabularState(draw(self.cumulative_initial, key), jnp.int32(0))
         return state, self.observe(state)
 
-    def step(self, state: TabularState, action: Array, key: PRNGKeyArray) -> CompiledStep:
+    def step(self, state: TabularState, action: Array, key: PRNGKeyArray) -> JaxStep:
         """Move on by the transitions of state and action."""
         pair = state.place, action
         arrived = TabularState(draw(self.cumulative[pair], key), state.steps + jnp.int32(1))
-        return CompiledStep(
+        return JaxStep(
             state=arrived,
             observation=self.observe(arrived),
             reward=self.rewards[pair],
@@ -110,13 +111,13 @@ class TabularCompiled:
 
 
 @lru_cache(maxsize=16)
-def tabular_compiled(task: TabularTask) -> TabularCompiled:
+def tabular_world(task: TabularTask) -> TabularWorld:
     """`task` in float32, with the running sums from which next states are drawn.
 
     Float32 resolves probabilities to about 1e-7: what is rarer may never happen. Asked again for
     the same task it gives the same one, so that what was compiled for it serves further runs.
     """
-    return TabularCompiled(
+    return TabularWorld(
         name=task.name,
         horizon=task.horizon,
         cumulative=running_sum(task.transitions),
@@ -144,13 +145,13 @@ def drawn(cumulative: Float[Array, "*n S"], luck: Float[Array, "*n"]) -> Int[Arr
     return jnp.sum(cumulative <= luck[..., None], axis=-1, dtype=jnp.int32)
 
 
-class TabularWorldEnvironment(CompiledEnvironment):
+class TabularWorldEnvironment(JaxEnvironment):
     """One world of a simulated tabular task, with a picture."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 8}  # noqa: RUF012
 
     def __init__(
-        self, task: TabularTask, compiled: TabularCompiled, *, render_mode: str | None = None
+        self, task: TabularTask, compiled: TabularWorld, *, render_mode: str | None = None
     ) -> None:
         check_render_mode(render_mode)
         super().__init__(compiled)
@@ -184,7 +185,7 @@ def simulated(task: TabularTask) -> SimulatedTask:
 
     `threads` is ignored by its worlds: XLA decides.
     """
-    compiled = tabular_compiled(task)
+    compiled = tabular_world(task)
 
     def make_environment(render_mode: str | None) -> TabularWorldEnvironment:
         return TabularWorldEnvironment(task, compiled, render_mode=render_mode)
@@ -196,6 +197,6 @@ def simulated(task: TabularTask) -> SimulatedTask:
         action_space=compiled.action_space,
         horizon=task.horizon,
         constraints=compiled.constraints,
-        make_worlds=lambda number, threads: CompiledWorlds(compiled, number),
+        make_worlds=lambda number, threads: JaxWorlds(compiled, number),
         make_environment=make_environment,
     )

@@ -22,7 +22,7 @@ from scipy import stats
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate, rate_interval
-from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.constraint import Constraint
 
 ROUNDING = 1e-6
 
@@ -44,7 +44,7 @@ class Calibration:
     satisfied: Estimate
     at_least: float
     threshold: float
-    constraint: LearnedConstraint
+    constraint: Constraint
 
     @property
     def adjusted(self) -> bool:
@@ -52,9 +52,7 @@ class Calibration:
         return self.threshold < 1
 
 
-def calibrate(
-    constraint: LearnedConstraint, held_out: Trajectories, *, rate: float = 0.9
-) -> Calibration:
+def calibrate(constraint: Constraint, held_out: Trajectories, *, rate: float = 0.9) -> Calibration:
     """Check `constraint`, and loosen it until fresh episodes satisfy it at a rate.
 
     Arguments:
@@ -94,7 +92,7 @@ def calibrate(
 
 
 def lowest_feasibility(
-    constraint: LearnedConstraint, demonstrations: Trajectories
+    constraint: Constraint, demonstrations: Trajectories
 ) -> Float[np.ndarray, " n"]:
     """The feasibility of the least feasible step of each episode."""
     steps = demonstrations.actions.shape[1]

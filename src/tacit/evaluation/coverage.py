@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from tacit.control.soft_planning import soft_value_iteration, visit_probability
+from tacit.control.planning import soft_value_iteration, visit_probability
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import (

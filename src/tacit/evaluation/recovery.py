@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 from scipy.stats import rankdata
@@ -19,8 +18,7 @@ from tacit.control.play import Act, as_function, play
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
 from tacit.evaluation.simulated_calibration import mixed
-from tacit.inference.constraint import LearnedConstraint
-from tacit.inference.reach.model import ReachModel
+from tacit.inference.constraint import Constraint
 
 EPISODES = 16
 CLUMSY_SHARES = (0.2, 0.5, 1.0)
@@ -28,7 +26,7 @@ SLOW = 0.4
 
 
 def recovery(
-    constraint: LearnedConstraint,
+    constraint: Constraint,
     task: SimulatedTask,
     behaviours: Sequence[Any],
     *,
@@ -82,11 +80,9 @@ def seen_steps(
     return SeenSteps(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def recovered(
-    constraint: LearnedConstraint, steps: SeenSteps, confidence: float | None = None
-) -> float:
+def recovered(constraint: Constraint, steps: SeenSteps, confidence: float | None = None) -> float:
     """`recovery` on steps that were seen before."""
-    doubts = doubt(constraint, steps.observations, steps.actions, confidence)
+    doubts = constraint.doubt(steps.observations, steps.actions, confidence)
     return area(doubts, steps.broken)
 
 
@@ -110,24 +106,6 @@ def slowed(act: Act) -> Act:
         return actions if actions.dtype.kind in "iu" else SLOW * actions
 
     return choose
-
-
-def doubt(
-    constraint: LearnedConstraint,
-    observations: np.ndarray,
-    actions: np.ndarray,
-    confidence: float | None,
-) -> Float[np.ndarray, " m"]:
-    """How much speaks against each step: votes where there are some, else the cost.
-
-    Of two steps with as many votes, the one further beyond the experts is doubted more.
-    """
-    if isinstance(constraint.model, ReachModel):
-        seen = jnp.asarray(observations, jnp.float32)
-        votes = np.asarray(constraint.model.votes(seen)).min(axis=-1)
-        beyond = np.asarray(constraint.model.beyond(seen))
-        return -votes + 0.5 * beyond / (1 + beyond)
-    return constraint.cost(observations, actions, confidence)
 
 
 def area(doubts: Float[np.ndarray, " m"], labels: Bool[np.ndarray, " m"]) -> float:

@@ -5,30 +5,29 @@ that is the rule keeps it from breaking the true one, whatever it is paid for.
 """
 
 import dataclasses
+from collections.abc import Callable
+from contextlib import closing
 
 import numpy as np
-from jaxtyping import Float
 
-from tacit.control.judgement import Judgement
 from tacit.control.learner import Rollout
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
 from tacit.control.presets import preset
+from tacit.control.settings import PPO
 from tacit.control.trainer import Trainer
 from tacit.environments.task import SimulatedTask
-from tacit.evaluation.evaluate import EXECUTED_EPISODES
-from tacit.evaluation.execution import FIRST_EXECUTED, execute
+from tacit.evaluation.evaluate import EXECUTED_EPISODES, FIRST_EXECUTED, execute
 from tacit.evaluation.intervals import Estimate, rate_interval
-from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.constraint import Constraint
 
 # With a tenth of the rate, one agent in four had not learned to keep a limit after 400,000 steps.
 PRICE = Multiplier(start=5.0, rate=1.0, budget=0.005)
 
 
 def transfer(
-    constraint: LearnedConstraint,
+    constraint: Constraint,
     task: SimulatedTask,
-    reward: Judgement,
+    reward: Callable[[Rollout], np.ndarray],
     *,
     confidence: float | None = None,
     forward: PPO | None = None,
@@ -49,26 +48,16 @@ def transfer(
         seed: of the agent.
         threads: for the simulator.
     """
-
-    def costs(rollout: Rollout) -> Float[np.ndarray, "T n 1"]:
-        seen, done = np.asarray(rollout.observations), np.asarray(rollout.actions)
-        flat = constraint.cost(
-            seen.reshape(-1, seen.shape[-1]), done.reshape(-1, *done.shape[2:]), confidence
-        )
-        return np.asarray(flat, np.float32).reshape(*seen.shape[:2], 1)
-
-    def earned(rollout: Rollout) -> Float[np.ndarray, "T n"]:
-        paid = np.asarray(reward(rollout), np.float32)
-        return np.where(paid > 0, paid * (1 - costs(rollout)[..., 0]), paid)
-
     settings = dataclasses.replace(forward or preset(task), multiplier=PRICE)
-    run = Trainer(task, settings, seed=seed, cost=costs, reward=earned, threads=threads)
-    try:
+    with closing(Trainer(task, settings, seed=seed, constraints=1, threads=threads)) as run:
         while not run.finished:
-            run.advance()
+            rollout = run.roll_out()
+            seen = rollout.within(task.action_space)
+            costs = np.asarray(constraint.cost(seen.observations, seen.actions, confidence))
+            paid = np.asarray(reward(seen), np.float32)
+            earned = np.where(paid > 0, paid * (1 - costs), paid)
+            run.learn(rollout._replace(costs=costs[..., None], rewards=earned))
         rows = execute(
             task, run.actor, episodes=EXECUTED_EPISODES, seed=FIRST_EXECUTED, threads=threads
         )
-    finally:
-        run.close()
     return rate_interval(int((rows[:, 2] > 0).sum()), len(rows))

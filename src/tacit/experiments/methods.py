@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.argument_checks import check_count, check_seed
+from tacit.argument_checks import check_confidence, check_count, check_seed, nearest
 from tacit.control.expert import Expert, collect
-from tacit.control.ppo import PPO
-from tacit.environments.registry import nearest
+from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, StorageError, TacitError
 from tacit.experiments.methods_cell import (
@@ -31,9 +30,7 @@ from tacit.experiments.methods_workers import (
     run_here,
     run_in_processes,
 )
-from tacit.inference.counts.model import check_confidence
-from tacit.inference.experts import ExpertSteps
-from tacit.inference.simulated_inference import fingerprint
+from tacit.inference.experts import ExpertSteps, fingerprint
 from tacit.runs.atomic_write import atomic_write
 from tacit.runs.json_file import write_json
 from tacit.runs.settings_file import installed_versions, keep_settings

@@ -13,16 +13,15 @@ import numpy as np
 
 from tacit.control.actor import Actor
 from tacit.control.judgement import no_costs
-from tacit.control.ppo import PPO
 from tacit.control.presets import preset
-from tacit.control.simulated_expert import checkpoint_every, described
-from tacit.control.trainer import Trainer
+from tacit.control.settings import PPO
+from tacit.control.simulated_expert import described
+from tacit.control.trainer import Trainer, checkpoint_every
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TacitError, TaskError
-from tacit.evaluation.evaluate import EXECUTED_EPISODES
-from tacit.evaluation.execution import FIRST_EXECUTED, execute
+from tacit.evaluation.evaluate import EXECUTED_EPISODES, FIRST_EXECUTED, execute
 from tacit.inference.infer import infer
 from tacit.inference.methods import METHODS, forward_preset, kind_of
 from tacit.runs.json_file import read_json, write_json

@@ -37,7 +37,7 @@ from tacit.experiments.methods_table import (
     within,
 )
 from tacit.experiments.methods_workers import Progress
-from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.constraint import Constraint
 from tacit.inference.methods import METHODS, check_method
 from tacit.inference.simulated_result import load_simulated
 from tacit.reports.feasibility_curves import posture_panels
@@ -279,7 +279,7 @@ class Postures(NamedTuple):
 
 
 def postures(
-    constraint: LearnedConstraint,
+    constraint: Constraint,
     steps: SeenSteps,
     quantity: int,
     values: Float[np.ndarray, " n"],
@@ -320,7 +320,7 @@ def postures(
 
 
 def move_quantity(
-    constraint: LearnedConstraint,
+    constraint: Constraint,
     observations: Float[np.ndarray, "m o"],
     actions: Shaped[np.ndarray, "m ..."],
     quantity: int,

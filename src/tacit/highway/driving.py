@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from tacit.argument_checks import check_seed
-from tacit.environments.jax_world import CompiledWorlds
+from tacit.environments.jax_world import JaxWorlds
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
 from tacit.highway.highway_environment import (
@@ -25,7 +25,6 @@ from tacit.highway.observation import GAP_AHEAD
 from tacit.highway.recording import Geometry
 from tacit.highway.replay import Replay
 from tacit.highway.scenario_set import (
-    Egos,
     Play,
     Selection,
     Split,
@@ -34,7 +33,7 @@ from tacit.highway.scenario_set import (
     only,
     with_starts,
 )
-from tacit.highway.scenarios import Scenario
+from tacit.highway.scenarios import Egos, Scenario
 from tacit.runs.tree_file import fingerprint
 
 Rules = Literal["distance", "velocity", "both"]
@@ -187,13 +186,13 @@ def highway_task(name: str, options: dict[str, Any]) -> SimulatedTask:
         action_space=task.action_space,
         horizon=task.horizon,
         constraints=task.constraints,
-        make_worlds=lambda number, threads: CompiledWorlds(task, number),
+        make_worlds=lambda number, threads: JaxWorlds(task, number),
         make_environment=lambda render_mode: HighwayEnvironment(
             task, scenarios, render_mode=render_mode
         ),
         broken_starts=float(np.mean([breaks(scenario, task) for scenario in scenarios])),
         # A run cannot go on with other recordings.
         data_sha256=fingerprint(named_leaves(task.replay), {}),
-        compiled=task,
+        jax_world=task,
         make_vector=lambda number: HighwayVectorEnvironment(task, scenarios, number),
     )

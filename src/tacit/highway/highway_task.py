@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from tacit.environments.jax_world import CompiledStep
+from tacit.environments.jax_world import JaxStep
 from tacit.highway.boxes import (
     Box,
     gap_on_axes,
@@ -65,7 +65,7 @@ class DriveState(NamedTuple):
 
 
 class HighwayTask(eqx.Module):
-    """The task as a `CompiledTask`; its tables are arrays, so programs do not contain them.
+    """The task as a `JaxWorld`; its tables are arrays, so programs do not contain them.
 
     Fields:
         replay: the scenarios.
@@ -121,7 +121,7 @@ class HighwayTask(eqx.Module):
         flags = Flags(nothing, nothing, nothing, nothing)
         return state, self.see(state, around, flags, jnp.zeros(2, jnp.float32))
 
-    def step(self, state: DriveState, action: Array, key: PRNGKeyArray) -> CompiledStep:
+    def step(self, state: DriveState, action: Array, key: PRNGKeyArray) -> JaxStep:
         """Accelerate for one frame; `key` is not used, as nothing is random."""
         del key
         around = self.around(state.scenario)
@@ -130,7 +130,7 @@ class HighwayTask(eqx.Module):
         distances = jnp.abs(goal_distances(around.goal, ego_box(moved)))
         moved = moved._replace(to_goal=distances)
         observation = self.see(moved, around, flags, state.to_goal - distances)
-        return CompiledStep(
+        return JaxStep(
             state=moved,
             observation=observation,
             reward=jnp.sum(

@@ -25,7 +25,7 @@ import scipy.linalg
 from jaxtyping import Array, Float
 
 from tacit.demonstrations.trajectories import Trajectories
-from tacit.environments.jax_world import CompiledStep
+from tacit.environments.jax_world import JaxStep
 from tacit.highway.driving import Highway
 from tacit.highway.highway_task import STRONGEST, HighwayTask
 from tacit.highway.observation import reasons_in
@@ -103,12 +103,12 @@ def drive(highway: Highway, progress: Any = None) -> Recovered:
 @eqx.filter_jit
 def replayed(
     task: HighwayTask, actions: Float[Array, "n T 2"]
-) -> tuple[Float[Array, "n 74"], CompiledStep]:
+) -> tuple[Float[Array, "n 74"], JaxStep]:
     """All scenarios with their actions: first observations, and steps with axes [T, n]."""
     states, start = jax.vmap(task.start)(jnp.arange(len(actions), dtype=jnp.int32))
     nothing = jax.random.key(0)
 
-    def step(states: Any, taken: Array) -> tuple[Any, CompiledStep]:
+    def step(states: Any, taken: Array) -> tuple[Any, JaxStep]:
         stepped = jax.vmap(lambda state, action: task.step(state, action, nothing))(states, taken)
         return stepped.state, stepped
 
@@ -119,7 +119,7 @@ def collected(
     highway: Highway,
     actions: Float[np.ndarray, "n T 2"],
     start: Float[np.ndarray, "n 74"],
-    steps: CompiledStep,
+    steps: JaxStep,
 ) -> Recovered:
     """The episodes up to their ends."""
     ended = steps.terminated | steps.truncated

@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from tacit.control.ppo import PPO
+from tacit.argument_checks import check_confidence, check_seed
+from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate
-from tacit.inference.confidence.votes import visits_of
 from tacit.inference.counts.many_data_sets import VisitCounts
-from tacit.inference.counts.method import Objective, Reading, TabularCAICRL, Votes, fitting_votes
-from tacit.inference.counts.model import check_confidence
-from tacit.inference.infer import check_exact, check_request, infer
+from tacit.inference.counts.method import TableMethod
+from tacit.inference.counts.visits import visits_of
+from tacit.inference.infer import check_task, check_unused, infer
+from tacit.inference.method import NamedMethod
+from tacit.inference.methods import chosen_method
 from tacit.runs.resumable_run import ProgressCallback
 from tacit.sufficiency.answer import Answer, History, recommend, words, worth_of
 from tacit.sufficiency.learning_curve import learning_curve, policy_values
@@ -36,12 +38,10 @@ def sufficient(
     confidence: float,
     reward: float,
     *,
+    method: NamedMethod | str | None = None,
     collect: Collector | None = None,
     limit: int = 1000,
     seed: int = 0,
-    objective: Objective = "counts",
-    votes: Votes | None = None,
-    reading: Reading = "graded",
     forward: PPO | None = None,
     folder: Path | str | None = None,
     threads: int | None = None,
@@ -51,53 +51,47 @@ def sufficient(
 
     Few demonstrations make a tight constraint and a policy of low value; more of them relax it
     (section 3.2). The answer is yes when the policy learned from the data has at least the wanted
-    expected reward. On a simulated task it takes less than twice as long as one inference.
+    expected reward. Where policies learn by acting it takes less than twice as long as one
+    inference.
 
     Arguments:
         task: the task.
         demonstrations: what there is.
         confidence: lambda.
         reward: delta, the expected reward wanted.
+        method: as for `tacit.infer`.
         collect: called with a number to bring that many further demonstrations, again and again
             until the answer is yes or `limit` is reached.
         limit: the most demonstrations to hold.
         seed: of the random subsets, and of the simulation.
-        objective: on tabular tasks, see `tacit.inference.counts.method.TabularCAICRL`.
-        votes: likewise; by default those that go with the objective.
-        reading: how a confidence is read off the belief.
-        forward: settings of PPO on a simulated task; None for those of the task.
-        folder: where to keep the whole run on a simulated task; the same call continues it.
+        forward: settings of PPO; None for those of the task.
+        folder: where to keep the whole run; the same call continues it.
         threads: for the simulator.
         progress: is told the numbers of every update.
     """
-    check_request(task, "ca-icrl", seed)
+    check_seed(seed)
+    check_task(task)
     check_confidence(confidence)
     if not np.isfinite(reward):
         raise ArgumentError(f"reward must be a finite number, not {reward!r}")
     if limit < len(demonstrations):
         raise ArgumentError(f"limit {limit} is below the {len(demonstrations)} demonstrations")
-    asked: dict[str, Any] = {"confidence": confidence, "wanted": reward, "seed": seed}
-    if isinstance(task, TabularTask):
-        check_exact(task, forward=forward, threads=threads, folder=folder)
-        votes = votes or fitting_votes(objective)
-        method = TabularCAICRL(objective=objective, votes=votes, reading=reading)
-        decided = partial(decide, task, method=method, **asked)
+    chosen = chosen_method(method, task)
+    asked: dict[str, Any] = {
+        "method": chosen,
+        "confidence": confidence,
+        "wanted": reward,
+        "seed": seed,
+    }
+    if isinstance(chosen, TableMethod) and isinstance(task, TabularTask):
+        check_unused(chosen, task, forward=forward, threads=threads, folder=folder)
+        decided = partial(decide, task, **asked)
         hopeless = reward > best_reward(task)
     else:
-        check_counted(task, objective, votes)
-        simulation = {"forward": forward, "threads": threads, "progress": progress}
-        asked |= {"folder": folder, "reading": reading}
-        decided = partial(decide_by_acting, task, **simulation, **asked)
+        asked |= {"forward": forward, "folder": folder, "threads": threads, "progress": progress}
+        decided = partial(decide_by_acting, task, **asked)
         hopeless = False
     return asked_again(decided, demonstrations, None if hopeless else collect, limit)
-
-
-def check_counted(task: SimulatedTask, objective: Objective, votes: Votes | None) -> None:
-    """Nothing may be asked for that only tabular tasks know."""
-    if objective != "counts" or votes is not None:
-        raise ArgumentError(
-            f"objective and votes have no meaning on {task.name}, where experts are counted"
-        )
 
 
 def asked_again(
@@ -134,7 +128,7 @@ def decide(
     *,
     confidence: float,
     wanted: float,
-    method: TabularCAICRL,
+    method: TableMethod,
     seed: int,
 ) -> Answer:
     """The answer for the demonstrations at hand."""
@@ -142,11 +136,9 @@ def decide(
     result = infer(
         task,
         demonstrations,
+        method=method,
         confidence=confidence,
         seed=seed,
-        objective=method.objective,
-        votes=method.votes,
-        reading=method.reading,
     )
     curve = learning_curve(task, demonstrations, confidence=confidence, method=method, seed=seed)
     enough = curve.value.value >= wanted
@@ -174,7 +166,7 @@ def decide(
 
 
 def largest_confidence(
-    task: TabularTask, demonstrations: Trajectories, wanted: float, method: TabularCAICRL
+    task: TabularTask, demonstrations: Trajectories, wanted: float, method: TableMethod
 ) -> float | None:
     """The other lever: the largest confidence at which the present data reach the reward."""
     counts = VisitCounts.of_visits([visits_of(task, demonstrations)])

@@ -13,9 +13,8 @@ from gymnasium.wrappers import Autoreset
 from jaxtyping import Bool, Float
 
 from tacit.environments.gymnasium_wrappers import kept
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.errors import ArgumentError
-from tacit.use.judge import Constraint, Judge
+from tacit.errors import ArgumentError, EpisodeError
+from tacit.use.judge import AnyConstraint, Judge
 
 NOT_RESET = "no episode is running: call reset() before step()"
 
@@ -41,7 +40,7 @@ class CostWrapper(RecordConstructorArgs, gymnasium.Wrapper[Any, Any, Any, Any]):
     def __new__(
         cls,
         env: VectorEnv[Any, Any, Any],
-        constraint: Constraint,
+        constraint: AnyConstraint,
         *,
         confidence: float | None = None,
         penalty: float = 0.0,
@@ -50,7 +49,7 @@ class CostWrapper(RecordConstructorArgs, gymnasium.Wrapper[Any, Any, Any, Any]):
     def __new__(
         cls,
         env: gymnasium.Env[Any, Any],
-        constraint: Constraint,
+        constraint: AnyConstraint,
         *,
         confidence: float | None = None,
         penalty: float = 0.0,
@@ -64,7 +63,7 @@ class CostWrapper(RecordConstructorArgs, gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(
         self,
         env: gymnasium.Env[Any, Any],
-        constraint: Constraint,
+        constraint: AnyConstraint,
         *,
         confidence: float | None = None,
         penalty: float = 0.0,
@@ -114,7 +113,7 @@ class VectorCostWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
     def __init__(
         self,
         env: VectorEnv[Any, Any, Any],
-        constraint: Constraint,
+        constraint: AnyConstraint,
         *,
         confidence: float | None = None,
         penalty: float = 0.0,

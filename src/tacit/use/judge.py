@@ -9,16 +9,17 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.spaces.utils import flatten
 from jaxtyping import Bool, Float, Int, Shaped
 
-from tacit.control.play import within
+from tacit.control.learner import within
 from tacit.environments.gymnasium_wrappers import flat_actions, flat_box
 from tacit.errors import ArgumentError
-from tacit.inference.counts.model import TabularConstraint
+from tacit.inference.constraint import Constraint
+from tacit.inference.constraint_model import Spaces
 
 LARGEST_TABLE = 1_000_000
 
 
-class Constraint(Protocol):
-    """What is asked of a constraint: NumPy in, NumPy out, batches first."""
+class AnyConstraint(Protocol):
+    """What is asked of a constraint, ours or not: NumPy in, NumPy out, batches first."""
 
     def cost(
         self, observations: np.ndarray, actions: np.ndarray, confidence: float | None = None
@@ -47,7 +48,7 @@ class Judge:
 
     def __init__(
         self,
-        constraint: Constraint,
+        constraint: AnyConstraint,
         confidence: float | None,
         observation_space: gymnasium.Space[Any],
         action_space: gymnasium.Space[Any],
@@ -57,15 +58,17 @@ class Judge:
         self.observation_space, self.action_space = observation_space, action_space
         self.flat_observations = flat_box(observation_space, "the environment")
         self.flat_actions = flat_actions(action_space, "the environment")
-        if getattr(constraint, "over_time", False):
+        if isinstance(constraint, Constraint) and constraint.over_time:
             raise ArgumentError(
                 "this constraint judges a step with those before it (granularity 'trajectory'); "
                 "single steps can be judged by one that was learned with granularity 'step'"
             )
-        # Constraints with an observation size were learned from flat rows, all others from states.
-        has_rows = getattr(constraint, "observation_size", None) is not None
+        known = constraint.spaces if isinstance(constraint, Constraint) else None
+        # Ours that were learned from flat rows are asked about rows, all others about states.
+        has_rows = known is not None and isinstance(known.observation, Box)
         self.by_number = isinstance(observation_space, Discrete) and not has_rows
-        check_fit(constraint, observation_space, self.flat_observations, self.flat_actions)
+        if known is not None:
+            check_fit(known, observation_space, self.flat_observations, self.flat_actions)
         self.table = self.tabulated()
 
     def __call__(
@@ -165,35 +168,29 @@ def check_methods(constraint: object) -> None:
 
 
 def check_fit(
-    constraint: object,
+    known: Spaces,
     observation_space: gymnasium.Space[Any],
     flat_observations: Box,
     flat_actions: Box | Discrete,
 ) -> None:
-    """The sizes of the environment are those of the constraint, where it can say."""
-    wanted = (
-        getattr(constraint, "observation_size", None),
-        getattr(constraint, "action_space", None),
-    )
+    """The sizes of the environment are those that the constraint was learned with."""
     here = f"observations of size {flat_observations.shape[0]} and actions {flat_actions}"
-    if isinstance(constraint, TabularConstraint):
-        actions = constraint.number_of_actions
-        states = len(constraint.alpha) // (actions if constraint.rule_on == "pair" else 1)
-        wanted = states, Discrete(actions)
+    size = known.observation_size
+    if isinstance(known.observation, Discrete):
+        size = int(known.observation.n)
         if not isinstance(observation_space, Discrete):
             raise ArgumentError(
-                f"the constraint is about {states} numbered states, the observations of the "
+                f"the constraint is about {size} numbered states, the observations of the "
                 f"environment are {observation_space}"
             )
-    size, action_space = wanted
-    if size not in (None, flat_observations.shape[0]):
+    if size != flat_observations.shape[0]:
         raise ArgumentError(
             f"the constraint was learned from observations of size {size}; the environment has "
             f"{here}: is it the same task with the same options?"
         )
-    if action_space is not None and size_of(action_space) != size_of(flat_actions):
+    if size_of(known.action) != size_of(flat_actions):
         raise ArgumentError(
-            f"the constraint was learned from actions {action_space}; the environment has {here}: "
+            f"the constraint was learned from actions {known.action}; the environment has {here}: "
             f"is it the same task with the same options?"
         )
 

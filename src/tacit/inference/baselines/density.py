@@ -12,7 +12,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key
 
-from tacit.perceptron import Perceptron
+from tacit.control.networks import Perceptron
 
 # A coupling stretches a feature by at most e^2; those of a flow of four, by e^4.
 LARGEST_LOG_STRETCH = 2.0

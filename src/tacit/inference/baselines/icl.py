@@ -15,6 +15,7 @@ J_c is the mean cost of a step here (the paper's is discounted and summed), c = 
 newest policy has a share of its own beside the mixture (1 - `past`).
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -23,13 +24,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from tacit.inference.baselines.classifier_model import ClassifierModel
+from tacit.control.multiplier import Multiplier
+from tacit.control.settings import PPO
+from tacit.environments.task import SimulatedTask
 from tacit.inference.baselines.density import Flow, fit_flow, threshold_of, unlikeness
+from tacit.inference.baselines.networks import ClassifierModel
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.gradient_steps import Minibatch
 from tacit.inference.inputs import Inputs, Steps
 from tacit.inference.method import Learned, Round
-from tacit.inference.step_costs import StepCosts
+from tacit.inference.trained import StepCosts
 
 FITTED = 10_000
 SMALLEST_WEIGHT = 0.01  # no policy is forgotten altogether
@@ -43,7 +47,7 @@ class Mixture(NamedTuple):
     weights: Float[Array, " R"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ICL(StepCosts):
     """Settings of ICL.
 
@@ -56,6 +60,13 @@ class ICL(StepCosts):
     penalty: float = 10.0
 
     name: ClassVar[str] = "icl"
+    kind: ClassVar[type[ClassifierModel]] = ClassifierModel
+
+    @classmethod
+    def forward(cls, task: SimulatedTask) -> PPO:
+        """As for all methods, but PPO-Penalty."""
+        penalty = Multiplier(kind="penalty", start=2.0)
+        return dataclasses.replace(super().forward(task), multiplier=penalty)
 
     def new_memory(
         self, model: ClassifierModel, experts: ExpertSteps, worlds: int, *, key: Key[Array, ""]

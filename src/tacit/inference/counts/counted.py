@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tacit.control.planning import Dynamics, constrained_plan
-from tacit.control.soft_planning import visit_probability
+from tacit.control.planning import Dynamics, constrained_plan, visit_probability
 from tacit.inference.confidence.belief import step_cost
 from tacit.inference.confidence.votes import CountedVotes, counted_votes
 

@@ -9,8 +9,7 @@ import optax
 from jax.scipy.special import digamma
 from jaxtyping import Array, Float
 
-from tacit.control.planning import Dynamics
-from tacit.control.soft_planning import occupancy, soft_value_iteration
+from tacit.control.planning import Dynamics, occupancy, soft_value_iteration
 from tacit.inference.confidence.belief import beta_divergence
 from tacit.inference.confidence.quantile_table import QuantileTable
 from tacit.inference.confidence.votes import LearnedVotes, initial_weights, learned_votes

@@ -1,14 +1,17 @@
 """The encoder of the paper: self-attention among an expert's steps; the query attends to them."""
 
 import math
+from typing import ClassVar, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
-from tacit.inference.encoder.late_interaction import ABSENT, Encoder, attend, random_matrix
-from tacit.perceptron import Perceptron
+from tacit.argument_checks import check_count
+from tacit.control.networks import Perceptron
+from tacit.errors import ArgumentError
+from tacit.inference.encoder.encoders import ABSENT, Encoder, attend, random_matrix
 
 LONGEST_WAVE = 10_000.0
 SMALLEST_VARIANCE = 1e-5
@@ -76,6 +79,8 @@ class TransformerEncoder(Encoder):
     from_closeness: Float[Array, "heads d"]
     heads: int = eqx.field(static=True)
 
+    name: ClassVar[str] = "transformer"
+
     def __init__(
         self, features: int, width: int, heads: int, layers: int, *, key: Key[Array, ""]
     ) -> None:
@@ -88,6 +93,19 @@ class TransformerEncoder(Encoder):
         gain = 1 / math.sqrt(2 * max(layers, 1))
         self.layers = [SelfAttention(width, heads, gain, key=each) for each in keys[5:]]
         self.heads = heads
+
+    @classmethod
+    def start(
+        cls, features: int, width: int, *, heads: int, layers: int, key: Key[Array, ""]
+    ) -> Self:
+        """An encoder with random weights."""
+        check_count("layers", layers)
+        if width % heads:
+            raise ArgumentError(
+                f"width must be a multiple of the number of heads, but {width} is not one of "
+                f"{heads}"
+            )
+        return cls(features, width, heads, layers, key=key)
 
     def encode(
         self, features: Float[Array, "S M f"], present: Bool[Array, "S M"]

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from tacit.inference.encoder.late_interaction import random_matrix
+from tacit.inference.encoder.encoders import random_matrix
 
 DeepVotes = Literal["visits", "independent", "abstain"]
 DEEP_VOTES: tuple[DeepVotes, ...] = get_args(DeepVotes)

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit.control import normalisation
-from tacit.control.normalisation import LARGEST, Moments
+from tacit.control import networks
+from tacit.control.networks import LARGEST, Moments
 
-add = jax.jit(normalisation.add)
-standardise = jax.jit(normalisation.standardise)
-rescale = jax.jit(normalisation.rescale)
-running_returns = jax.jit(normalisation.running_returns)
+updated = jax.jit(Moments.updated)
+standardise = jax.jit(Moments.standardise)
+rescale = jax.jit(Moments.rescale)
+running_returns = jax.jit(networks.running_returns)
 
 COLUMNS, ROWS = 3, 8
 OFFSETS, SPREADS = np.array([0.0, 50.0, -1e4]), np.array([1.0, 1e-2, 30.0])
@@ -26,7 +26,7 @@ def seen(parts, moments=None):
     """The moments after some batches."""
     moments = moments or Moments.start(COLUMNS)
     for part in parts:
-        moments = add(moments, jnp.asarray(part, jnp.float32))
+        moments = updated(moments, jnp.asarray(part, jnp.float32))
     return moments
 
 

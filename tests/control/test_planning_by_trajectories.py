@@ -10,22 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.control import soft_planning
+from tacit.control import planning
 
 STATES, ACTIONS, HORIZON = 3, 2, 4
-DISCOUNT, LONG = 0.9, 400  # 0.9^400 is far below what the tests resolve
 PLACES = np.array(list(itertools.product(range(STATES * ACTIONS), repeat=HORIZON)))
 VISITED, CHOSEN = np.divmod(PLACES, ACTIONS)
 STEPS = np.arange(HORIZON), VISITED, CHOSEN
 MOVES = VISITED[:, :-1], CHOSEN[:, :-1], VISITED[:, 1:]
 
-soft_value_iteration = jax.jit(soft_planning.soft_value_iteration, static_argnames="horizon")
-stationary_soft_value_iteration = jax.jit(soft_planning.stationary_soft_value_iteration)
-occupancy = jax.jit(soft_planning.occupancy)
-discounted_occupancy = jax.jit(soft_planning.discounted_occupancy)
-violation_probability = jax.jit(soft_planning.violation_probability)
-stationary_violation_probability = jax.jit(soft_planning.stationary_violation_probability)
-visit_probability = jax.jit(soft_planning.visit_probability, static_argnames="on_pairs")
+soft_value_iteration = jax.jit(planning.soft_value_iteration, static_argnames="horizon")
+occupancy = jax.jit(planning.occupancy)
+violation_probability = jax.jit(planning.violation_probability)
+visit_probability = jax.jit(planning.visit_probability, static_argnames="on_pairs")
 
 seeds = st.integers(0, 2**32 - 1)
 kinds = st.booleans()
@@ -39,7 +35,7 @@ def double_precision():
 
 
 def problem(seed, *, deterministic=False):
-    """A random problem, with a random policy per step and a stationary one, as JAX arrays."""
+    """A random problem, with a random policy per step, as JAX arrays."""
     random = np.random.default_rng(seed)
     transitions = random.dirichlet(np.full(STATES, 0.6), (STATES, ACTIONS))
     if deterministic:
@@ -50,7 +46,6 @@ def problem(seed, *, deterministic=False):
         "costs": (random.random((STATES, ACTIONS)) < 0.3) * random.random((STATES, ACTIONS)),
         "initial": random.dirichlet(np.ones(STATES)),
         "policy": random.dirichlet(np.ones(ACTIONS), (HORIZON, STATES)),
-        "stationary": random.dirichlet(np.ones(ACTIONS), STATES),
     }
     arrays = {name: jnp.asarray(array) for name, array in fields.items()}
     return SimpleNamespace(**arrays, temperature=float(random.uniform(0.3, 3)))
@@ -77,29 +72,6 @@ def soft_objective(task, policy):
 def plan(task):
     return soft_value_iteration(
         task.transitions, task.rewards, horizon=HORIZON, temperature=task.temperature
-    )
-
-
-def plan_forever(task):
-    return stationary_soft_value_iteration(
-        task.transitions, task.rewards, DISCOUNT, temperature=task.temperature
-    )
-
-
-def with_a_stop(task, idle_reward=0.0):
-    """The same problem where every step leads to a stop with probability 1 - DISCOUNT."""
-    transitions = np.zeros((STATES + 1, ACTIONS, STATES + 1))
-    transitions[:STATES, :, :STATES] = DISCOUNT * np.asarray(task.transitions)
-    transitions[:STATES, :, STATES] = 1 - DISCOUNT
-    transitions[STATES, :, STATES] = 1
-    extra_row = ((0, 1), (0, 0))
-    policy = np.pad(np.asarray(task.stationary), extra_row, constant_values=1 / ACTIONS)
-    return SimpleNamespace(
-        transitions=jnp.asarray(transitions),
-        rewards=jnp.pad(task.rewards, extra_row, constant_values=idle_reward),
-        costs=jnp.pad(task.costs, extra_row),
-        initial=jnp.pad(task.initial, (0, 1)),
-        policy=jnp.broadcast_to(policy, (LONG, STATES + 1, ACTIONS)),
     )
 
 
@@ -185,84 +157,12 @@ def test_visits_equal_the_sums_over_visiting_trajectories(seed, deterministic, o
     np.testing.assert_allclose(found, expected, atol=1e-13)
 
 
-@given(seed=seeds)
-@often
-def test_the_stationary_policy_is_that_of_a_long_episode_that_may_stop(seed):
-    """Waiting at the stop pays -temperature * log(A), so that its soft value is zero."""
-    task = problem(seed)
-    policy, value = plan_forever(task)
-    longer = with_a_stop(task, idle_reward=-task.temperature * np.log(ACTIONS))
-    long_policy, long_values = soft_value_iteration(
-        longer.transitions, longer.rewards, horizon=LONG, temperature=task.temperature
-    )
-    np.testing.assert_allclose(value, long_values[0, :STATES], atol=1e-9)
-    np.testing.assert_allclose(policy, long_policy[0, :STATES], atol=1e-9)
-
-
-@given(seed=seeds)
-@often
-def test_the_stationary_value_is_attained_by_its_policy_and_by_no_other(seed):
-    task = problem(seed)
-    policy, value = plan_forever(task)
-
-    def evaluate(candidate):
-        surprise = -np.log(np.maximum(candidate, 1e-300))
-        gain = (candidate * (np.asarray(task.rewards) + task.temperature * surprise)).sum(axis=1)
-        step = np.einsum("sa,san->sn", candidate, np.asarray(task.transitions))
-        return np.linalg.solve(np.eye(STATES) - DISCOUNT * step, gain)
-
-    np.testing.assert_allclose(evaluate(np.asarray(policy)), value, atol=1e-9)
-    random = np.random.default_rng(seed)
-    for spread in (0.1, 1.0, 10.0):
-        rival = random.dirichlet(np.full(ACTIONS, spread), STATES)
-        assert (evaluate(rival) <= np.asarray(value) + 1e-9).all()
-
-
-@pytest.mark.parametrize("tolerance", [1e-2, 1e-6])
-def test_the_stationary_value_is_within_the_tolerance(tolerance):
-    task = problem(8)
-    arguments = task.transitions, task.rewards, 0.99
-    _, exact = stationary_soft_value_iteration(*arguments, tolerance=1e-12)
-    _, rough = stationary_soft_value_iteration(*arguments, tolerance=tolerance)
-    assert 0 < np.abs(np.asarray(rough - exact)).max() <= tolerance
-
-
-@given(seed=seeds)
-@often
-def test_discounted_occupancy_is_the_power_series(seed):
-    task = problem(seed)
-    policy = jnp.broadcast_to(task.stationary, (LONG, STATES, ACTIONS))
-    visits = occupancy(task.transitions, task.initial, policy)
-    series = jnp.einsum("t,tsa->sa", DISCOUNT ** jnp.arange(LONG), visits)
-    found = discounted_occupancy(task.transitions, task.initial, task.stationary, DISCOUNT)
-    np.testing.assert_allclose(found, series, atol=1e-12)
-    assert float(found.sum()) == pytest.approx(1 / (1 - DISCOUNT), abs=1e-11)
-
-
-@given(seed=seeds, of_states=kinds)
-@often
-def test_stationary_violation_is_that_of_a_long_episode_that_may_stop(seed, of_states):
-    task = problem(seed)
-    if of_states:
-        task.costs = jnp.tile(task.costs[:, :1], ACTIONS)
-    longer = with_a_stop(task)
-    walk = longer.transitions, longer.initial, longer.policy
-    expected = violation_probability(*walk, longer.costs)
-    found = stationary_violation_probability(
-        task.transitions, task.initial, task.stationary, task.costs, DISCOUNT
-    )
-    assert float(found) == pytest.approx(float(expected), abs=1e-12)
-
-
 @pytest.mark.parametrize("temperature", [1e-3, 1.0])
-def test_large_rewards_neither_overflow_nor_loop(temperature):
+def test_large_rewards_do_not_overflow(temperature):
     task = problem(4)
     arguments = task.transitions, 1e4 * task.rewards
-    finite, _ = soft_value_iteration(*arguments, horizon=HORIZON, temperature=temperature)
-    options = {"temperature": temperature, "tolerance": 1e-6}
-    endless, _ = stationary_soft_value_iteration(*arguments, DISCOUNT, **options)
-    for policy in (finite, endless):
-        np.testing.assert_allclose(policy.sum(axis=-1), 1)
+    policy, _ = soft_value_iteration(*arguments, horizon=HORIZON, temperature=temperature)
+    np.testing.assert_allclose(policy.sum(axis=-1), 1)
 
 
 def test_problems_may_be_stacked():
@@ -270,13 +170,10 @@ def test_problems_may_be_stacked():
 
     def outcome(transitions, rewards, initial, costs):
         walk = transitions, initial, soft_value_iteration(transitions, rewards, horizon=HORIZON)[0]
-        forever, _ = stationary_soft_value_iteration(transitions, rewards, DISCOUNT)
         return (
             occupancy(*walk),
             violation_probability(*walk, costs),
             visit_probability(*walk, on_pairs=True),
-            discounted_occupancy(transitions, initial, forever, DISCOUNT),
-            stationary_violation_probability(transitions, initial, forever, costs, DISCOUNT),
         )
 
     rows = [(task.transitions, task.rewards, task.initial, task.costs) for task in tasks]

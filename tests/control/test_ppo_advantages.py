@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit.control import advantage
+from tacit.control import ppo
 
-advantages = jax.jit(advantage.advantages)
+advantages = jax.jit(ppo.advantages)
 
 STEPS, WORLDS, SIGNALS = 7, 3, 2
 numbers = st.floats(-100, 100)

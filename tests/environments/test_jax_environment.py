@@ -1,4 +1,4 @@
-"""Many worlds of a compiled task under Gymnasium: episodes, what is told of their ends, seeds."""
+"""Many worlds of a JAX world under Gymnasium: episodes, what is told of their ends, seeds."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from tacit.environments.jax_environment import CompiledEnvironment
-from tacit.environments.jax_vector_environment import CompiledVectorEnvironment
-from tacit.environments.jax_world import CompiledStep
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.errors import ArgumentError
+from tacit.environments.jax_environment import JaxEnvironment, JaxVectorEnvironment
+from tacit.environments.jax_world import JaxStep
+from tacit.errors import ArgumentError, EpisodeError
 
 WORLDS = 4
 
@@ -48,7 +46,7 @@ class Walk:
         steps = state.steps + jnp.int32(1)
         costs = (place < jnp.array([0, -1])[: self.number_of_costs]).astype(jnp.float32)
         far = jnp.abs(place[0]) > 2
-        return CompiledStep(
+        return JaxStep(
             WalkState(place, steps), place, -jnp.abs(place[0]), costs, far, ~far & (steps >= 6)
         )
 
@@ -59,7 +57,7 @@ both = pytest.mark.parametrize("task", [WALK, TWO_COSTS], ids=["one cost", "two 
 
 @both
 def test_every_world_goes_the_way_of_one_alone(task):
-    vector, single = CompiledVectorEnvironment(task, WORLDS), CompiledEnvironment(task)
+    vector, single = JaxVectorEnvironment(task, WORLDS), JaxEnvironment(task)
     starts, infos = vector.reset(seed=5)
     assert infos == {}
     random = np.random.default_rng(0)
@@ -91,7 +89,7 @@ def test_every_world_goes_the_way_of_one_alone(task):
 
 @both
 def test_spaces_and_shapes_are_those_of_gymnasium(task):
-    vector = CompiledVectorEnvironment(task, WORLDS)
+    vector = JaxVectorEnvironment(task, WORLDS)
     assert vector.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
     assert vector.single_observation_space == task.observation_space
     assert vector.observation_space.shape == (WORLDS, 1)
@@ -105,7 +103,7 @@ def test_spaces_and_shapes_are_those_of_gymnasium(task):
 
 
 def test_a_seed_starts_world_after_world_and_none_goes_on_drawing():
-    vector = CompiledVectorEnvironment(WALK, WORLDS)
+    vector = JaxVectorEnvironment(WALK, WORLDS)
     starts, _ = vector.reset(seed=7)
     np.testing.assert_array_equal(vector.reset(seed=[7, 8, 9, 10])[0], starts)
     np.testing.assert_array_equal(vector.reset(seed=8)[0][:3], starts[1:])
@@ -118,7 +116,7 @@ def test_a_seed_starts_world_after_world_and_none_goes_on_drawing():
 
 @pytest.mark.parametrize("seeds", [[1, 3, 4, 5], [1, 2, 3], [1, 2, 3, None]])
 def test_seeds_that_do_not_follow_one_another_are_refused(seeds):
-    vector = CompiledVectorEnvironment(WALK, WORLDS)
+    vector = JaxVectorEnvironment(WALK, WORLDS)
     with pytest.raises(ArgumentError, match="seeds must follow one another, one for each world"):
         vector.reset(seed=seeds)
 
@@ -126,16 +124,16 @@ def test_seeds_that_do_not_follow_one_another_are_refused(seeds):
 @pytest.mark.parametrize("seeds", [[], [None] * 4, [-1, 0, 1, 2], ["a"] * 4])
 def test_seeds_that_are_no_seeds_are_refused(seeds):
     with pytest.raises(ArgumentError, match="seed must be a whole number of at least 0"):
-        CompiledVectorEnvironment(WALK, WORLDS).reset(seed=seeds)
+        JaxVectorEnvironment(WALK, WORLDS).reset(seed=seeds)
 
 
 def test_options_at_reset_are_refused():
     with pytest.raises(ArgumentError, match=r"take no options at reset, not \['scenario'\]"):
-        CompiledVectorEnvironment(WALK, WORLDS).reset(options={"scenario": 3})
+        JaxVectorEnvironment(WALK, WORLDS).reset(options={"scenario": 3})
 
 
 def test_actions_are_checked():
-    vector = CompiledVectorEnvironment(WALK, WORLDS)
+    vector = JaxVectorEnvironment(WALK, WORLDS)
     vector.reset(seed=0)
     with pytest.raises(ArgumentError, match=r"actions must be numbers of the shape \[4, 1\]"):
         vector.step(np.zeros((3, 1)))
@@ -144,7 +142,7 @@ def test_actions_are_checked():
 
 
 def test_steps_need_running_episodes():
-    vector = CompiledVectorEnvironment(WALK, WORLDS)
+    vector = JaxVectorEnvironment(WALK, WORLDS)
     with pytest.raises(EpisodeError, match="call reset"):
         vector.step(np.zeros((WORLDS, 1)))
     vector.reset(seed=0)
@@ -156,4 +154,4 @@ def test_steps_need_running_episodes():
 @pytest.mark.parametrize("number", [0, -1, 2.0, True])
 def test_a_number_of_worlds_that_is_none_is_refused(number):
     with pytest.raises(ArgumentError, match="the number of worlds must be"):
-        CompiledVectorEnvironment(WALK, number)
+        JaxVectorEnvironment(WALK, number)
