@@ -8,7 +8,7 @@ import equinox as eqx
 import gymnasium
 import jax
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from tacit.environments.jax_environment import JaxEnvironment, JaxVectorEnvironment
 from tacit.environments.jax_world import JaxStep, JaxWorld, JaxWorlds
@@ -87,9 +87,17 @@ class CompleteWorld(eqx.Module):
     `equinox.Module` carry its arrays, so that programs still take them as arguments.
     """
 
-    reset: Callable[[PRNGKeyArray], tuple[Any, Array]]
-    step: Callable[[Any, Array, PRNGKeyArray], JaxStep]
+    start: Callable[[PRNGKeyArray], tuple[Any, Array]]
+    advance: Callable[[Any, Array, PRNGKeyArray], JaxStep]
     facts: Facts
+
+    def reset(self, key: PRNGKeyArray) -> tuple[Any, Float[Array, " o"]]:
+        """Start an episode."""
+        return self.start(key)
+
+    def step(self, state: Any, action: Array, key: PRNGKeyArray) -> JaxStep:
+        """Take one action."""
+        return self.advance(state, action, key)
 
     @property
     def name(self) -> str:
