@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from tacit.environments.jax_environment import JaxEnvironment, JaxVectorEnvironment
 from tacit.environments.jax_world import JaxStep, JaxWorld, JaxWorlds
 from tacit.environments.task import SimulatedTask
-from tacit.errors import ArgumentError, TaskError
+from tacit.errors import TaskError
 
 NEEDED = ("reset", "step", "observation_space", "action_space", "horizon")
 
@@ -52,20 +52,11 @@ def task_from_jax(
         horizon=complete.horizon,
         constraints=complete.constraints,
         make_worlds=lambda number, threads: JaxWorlds(complete, number),
-        make_environment=lambda render_mode: plain_environment(complete, render_mode),
+        make_environment=lambda render_mode: JaxEnvironment(complete, render_mode=render_mode),
         jax_world=complete,
         make_vector=lambda number: JaxVectorEnvironment(complete, number),
         observation_names=tuple(getattr(world, "observation_names", ())),
     )
-
-
-def plain_environment(world: JaxWorld, render_mode: str | None) -> JaxEnvironment:
-    """One world, without pictures."""
-    if render_mode is not None:
-        raise ArgumentError(
-            f"{world.name} draws no pictures: render_mode must be None, not {render_mode!r}"
-        )
-    return JaxEnvironment(world)
 
 
 @dataclass(frozen=True, eq=False)
