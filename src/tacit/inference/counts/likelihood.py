@@ -14,7 +14,7 @@ from tacit.argument_checks import check_choice
 from tacit.control.planning import Dynamics, occupancy, soft_value_iteration
 from tacit.environments.tabular import TabularTask
 from tacit.inference.confidence.belief import beta_divergence
-from tacit.inference.confidence.quantile_table import QuantileTable
+from tacit.inference.confidence.quantile import QuantileTable
 from tacit.inference.confidence.votes import (
     LEARNED_VOTES,
     LearnedVotes,

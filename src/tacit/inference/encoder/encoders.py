@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Float, Key
 from tacit.argument_checks import check_choice, check_count
 from tacit.control.networks import Perceptron
 from tacit.errors import ArgumentError
+from tacit.inference.known import enter
 
 ENCODERS: "dict[str, type[Encoder]]" = {}
 """Every encoder by its name; a subclass with a `name` is entered when it is defined."""
@@ -43,19 +44,7 @@ class Encoder(eqx.Module):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        name = cls.__dict__.get("name")
-        if not isinstance(name, str):
-            return
-        known = ENCODERS.get(name)
-        if known is not None and (known.__module__, known.__qualname__) != (
-            cls.__module__,
-            cls.__qualname__,
-        ):
-            raise ArgumentError(
-                f"there is an encoder {name!r} already ({known.__module__}."
-                f"{known.__qualname__}); choose another name"
-            )
-        ENCODERS[name] = cls
+        enter(ENCODERS, cls, "encoder")
 
     @classmethod
     @abstractmethod
