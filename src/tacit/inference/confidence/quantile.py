@@ -16,7 +16,8 @@ we solve the equation to rounding and differentiate it by the implicit function 
 
 and keep the paper's recipe as `method="paper"`.
 
-`QuantileTable` is the same at one fixed probability, interpolated, for the inside of training loops.
+`QuantileTable` is the same at one fixed probability, interpolated, for the inside of training
+loops.
 
 For one probability :math:`p`, with :math:`z` the normal quantile of :math:`p`, the logit of the
 Beta quantile is
