@@ -129,10 +129,10 @@ def learn_votes(
 
     where the policy is soft-optimal for r + temperature * v. Both expectations are exact sums over
     occupancies, recomputed at every step: the importance weights of equations 12 and 13 are 1.
-    Without a table (objective `evidence`) the bound also pays KL(belief || Beta(1, 1)) / N per
-    query, so that the belief narrows as N grows and stays at the prior where nobody goes.
+    Without a table (`evidence`) the bound also pays KL(belief || Beta(1, 1)) / N per query, so that
+    the belief narrows as N grows and stays at the prior where nobody goes.
 
-    Args:
+    Arguments:
         dynamics: the task.
         visitors: how many experts visited each query.
         mean_visits: steps that an expert spends at each query, on average.
@@ -155,14 +155,13 @@ def learn_votes(
 
     def step(carry: tuple[Array, optax.OptState], _: None) -> tuple[tuple, None]:
         weights, state = carry
-        gradient, _ = jax.grad(loss, has_aux=True)(weights)
+        gradient = jax.grad(loss, has_aux=True)(weights)[0]
         updates, state = optimiser.update(gradient, state)
         return (optax.apply_updates(weights, updates), state), None
 
     weights = initial_weights(len(visitors), votes).astype(dynamics.rewards.dtype)
     (weights, _), _ = jax.lax.scan(step, (weights, optimiser.init(weights)), None, length=steps)
-    _, gap = loss(weights)
-    return LearnedBelief(*learned_votes(weights, visitors, number, votes), gap)
+    return LearnedBelief(*learned_votes(weights, visitors, number, votes), loss(weights)[1])
 
 
 def model_visits(dynamics: Dynamics, value: Float[Array, " X"], horizon: int) -> Float[Array, " X"]:
