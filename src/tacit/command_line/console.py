@@ -1,8 +1,12 @@
-"""Tables and progress bars on the terminal."""
+"""What the terminal shows: tables, facts, and bars while something runs."""
 
-from collections.abc import Callable, Sequence
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -16,10 +20,16 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from tacit.evaluation.intervals import Estimate
+if TYPE_CHECKING:
+    from tacit.control.settings import PPO
+    from tacit.evaluation.intervals import Estimate
+
+SECONDS_BETWEEN_LINES = 30
 
 # Colons in paths and messages are not the names of pictures.
 console = Console(emoji=False)
+
+Watch = Callable[[dict[str, float]], None]
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -42,6 +52,22 @@ def show_facts(title: str, facts: dict[str, str]) -> None:
     console.print(table)
 
 
+def show_note(sentence: str) -> None:
+    """Print a sentence that the user should know of."""
+    console.print(f"note: {sentence}", markup=False)
+
+
+def percent(share: "float | Estimate") -> str:
+    """A share as a percentage, with its interval where it has one."""
+    value = float(share)
+    if math.isnan(value):
+        return "unknown"
+    words = f"{100 * value:.1f} %"
+    if isinstance(share, float | int) or share.low == share.high:
+        return words
+    return f"{words} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+
+
 def progress_bar() -> Progress:
     """A bar with what is being done, how far it is and the time left."""
     return Progress(
@@ -54,17 +80,90 @@ def progress_bar() -> Progress:
     )
 
 
-def percent(share: float | Estimate) -> str:
-    """A share as a percentage, with its interval where it has one."""
-    if np.isnan(float(share)):
-        return "unknown"
-    if isinstance(share, Estimate):
-        if share.low == share.high:
-            return percent(share.value)
-        return f"{100 * share.value:.1f} % [{100 * share.low:.1f}, {100 * share.high:.1f}]"
-    return f"{100 * share:.1f} %"
-
-
 def follow(bar: Progress, job: TaskID) -> Callable[[int, int, str], None]:
     """What an experiment calls to move the bar."""
     return lambda done, total, text: bar.update(job, completed=done, total=total, description=text)
+
+
+@contextmanager
+def watched(title: str, settings: "PPO") -> Iterator[Watch]:
+    """A progress bar with speed, reward, violation and multiplier; lines without a terminal.
+
+    Gives the function that is to be told the numbers of every update.
+    """
+    console = Console(stderr=True, emoji=False)
+    if not console.is_terminal:
+        yield lines(title, settings)
+        return
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.percentage:>3.0f} %  {task.fields[facts]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    with bar:
+        job = bar.add_task(title, total=settings.iterations * settings.batch, facts="")
+        speed = Speed()
+
+        def show(facts: dict[str, float]) -> None:
+            words = f"{speed(facts):,.0f} steps/s  {summary(facts)}"
+            bar.update(job, completed=int(facts["steps"]), facts=words)
+
+        yield show
+
+
+def lines(title: str, settings: "PPO") -> Watch:
+    """One line every half minute, for logs."""
+    speed = Speed()
+    last = time.monotonic()
+    say(f"{title}: starting; the first update compiles")
+
+    def show(facts: dict[str, float]) -> None:
+        nonlocal last
+        done = facts["steps"] / (settings.iterations * settings.batch)
+        if time.monotonic() - last < SECONDS_BETWEEN_LINES and done < 1:
+            return
+        last = time.monotonic()
+        say(f"{title}: {done:4.0%}  {speed(facts):,.0f} steps/s  {summary(facts)}")
+
+    return show
+
+
+def say(line: str) -> None:
+    """Write a line for people to the error stream, at once."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+class Speed:
+    """Steps per second since the first update that was seen (which compiles)."""
+
+    def __init__(self) -> None:
+        self.first: tuple[float, float] | None = None
+
+    def __call__(self, facts: dict[str, float]) -> float:
+        """The mean speed so far."""
+        now = facts["steps"], facts["seconds"]
+        if self.first is None:
+            self.first = now
+        steps, seconds = now[0] - self.first[0], now[1] - self.first[1]
+        return steps / seconds if seconds > 0 else now[0] / now[1]
+
+
+def summary(facts: dict[str, float]) -> str:
+    """Reward, violation, multiplier, and cost and loss of a constraint that learns, in words."""
+    words = []
+    if "reward" in facts:
+        words = [f"reward {facts['reward']:.1f}"]
+    if "violation" in facts:
+        words.append(f"violation {100 * facts['violation']:.0f} %")
+    prices = [value for name, value in facts.items() if name.startswith("multiplier")]
+    if "constraint_loss" in facts and "cost" in facts:
+        words.append(f"cost {facts['cost']:.3f}")
+    if prices:
+        words.append(f"multiplier {'/'.join(f'{price:.2f}' for price in prices)}")
+    if "constraint_loss" in facts:
+        words.append(f"constraint loss {facts['constraint_loss']:.3f}")
+    return "  ".join(words)

@@ -1,17 +1,40 @@
-"""`tacit calibrate`: do fresh experts satisfy what was learned from others?"""
+"""`tacit rules` and `tacit calibrate`: read a learned constraint, and check it."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import gymnasium
 import tyro
 
-from tacit.command_line.tables import console, percent, show_facts
-from tacit.demonstrations.trajectories import Trajectories
+from tacit.command_line.console import console, percent, show_facts
+from tacit.command_line.inputs import importable, load_experts
 from tacit.errors import ArgumentError
-from tacit.evaluation.conformal import calibrate as calibrated
-from tacit.inference.constraint import LearnedConstraint
-from tacit.inference.experts import ExpertSteps, fingerprint
-from tacit.inference.result import load
-from tacit.inference.simulated_result import SimulatedResult
+
+if TYPE_CHECKING:
+    from tacit.demonstrations.trajectories import Trajectories
+    from tacit.inference.constraint import Constraint
+    from tacit.inference.result import Result
+
+
+def rules(run: tyro.conf.Positional[Path], confidence: float | None = None) -> None:
+    """Print what is forbidden in words, the rule with the strongest evidence first.
+
+    Args:
+        run: folder of `tacit infer`, or a file of a constraint.
+        confidence: to read the constraint at; by default the one it was learned for.
+    """
+    constraint, _ = load_constraint(run)
+    if confidence is not None:
+        constraint = constraint.at(confidence)
+    found = constraint.rules()
+    known = [str(constraint.facts[name]) for name in ("method", "task") if name in constraint.facts]
+    where = f" ({' on '.join(known)})" if known else ""
+    lines = [f"{run}{where} at confidence {constraint.confidence:g}:"]
+    lines += [f"{place}. {rule}" for place, rule in enumerate(found, start=1)]
+    if not found:
+        lines.append("no rule: nothing that policies wanted to do was avoided by the experts")
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def calibrate(
@@ -28,11 +51,14 @@ def calibrate(
         rate: share of fresh expert episodes that are to satisfy it.
         out: where to write the adjusted constraint.
     """
-    demonstrations = Trajectories.load(experts)
-    if folder.is_file():
-        constraint = LearnedConstraint.load(folder)
-    else:
-        constraint = constraint_in(folder, demonstrations)
+    from tacit.evaluation.conformal import calibrate as calibrated
+
+    demonstrations = load_experts(experts)
+    constraint, result = load_constraint(folder)
+    if isinstance(constraint.spaces.observation, gymnasium.spaces.Discrete):
+        raise ArgumentError(f"{folder}: a constraint in a table has nothing to calibrate")
+    if result is not None:
+        demonstrations = held_out(folder, result, demonstrations)
     found = calibrated(constraint, demonstrations, rate=rate)
     facts = {
         "held-out demonstrations": str(len(demonstrations)),
@@ -50,20 +76,32 @@ def calibrate(
         markup=False,
     )
     if out is not None:
-        written = found.constraint.save(out)
-        console.print(f"written: {written}", markup=False, soft_wrap=True)
+        path = found.constraint.save(out)
+        console.print(f"written: {path}", markup=False, soft_wrap=True)
 
 
-def constraint_in(folder: Path, held_out: Trajectories) -> LearnedConstraint:
-    """The constraint of a run that learned from others than these."""
-    result = load(folder)
-    if not isinstance(result, SimulatedResult):
-        raise ArgumentError(f"{folder}: a constraint in a table has nothing to calibrate")
-    if result.task is not None:
-        seen = fingerprint(ExpertSteps.of(result.task, held_out))
-        if seen == result.settings["demonstrations_sha256"]:
-            raise ArgumentError(
-                f"{folder} was learned from these demonstrations: they are not held out, and "
-                "satisfy it by construction; give others"
-            )
-    return result.constraint
+def load_constraint(path: Path) -> "tuple[Constraint, Result | None]":
+    """The constraint in a file, or in a folder with the whole result."""
+    from tacit.inference.constraint import Constraint
+    from tacit.inference.result import load
+
+    if path.is_file():
+        return Constraint.load(path), None
+    with importable(Path.cwd()):
+        result = load(path)
+    return result.constraint, result
+
+
+def held_out(folder: Path, result: "Result", demonstrations: "Trajectories") -> "Trajectories":
+    """The demonstrations as the run sees them; an error if it learned from these."""
+    from tacit.inference.experts import ExpertSteps, as_simulated, fingerprint
+
+    if result.task is None:
+        return demonstrations
+    simulator, shown = as_simulated(result.task, demonstrations)
+    if fingerprint(ExpertSteps.of(simulator, shown)) == result.settings["demonstrations_sha256"]:
+        raise ArgumentError(
+            f"{folder} was learned from these demonstrations: they are not held out, and "
+            "satisfy it by construction; give others"
+        )
+    return shown
