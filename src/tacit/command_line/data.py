@@ -9,12 +9,10 @@ import tyro
 from tacit.command_line.drives import ImportHighway, SynthesizeHighway, show_scenario
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.command_line.tasks import parse_setting
-from tacit.command_line.tradeoff import write
 from tacit.demonstrations.trajectories import Trajectories, check_destination
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import mean_interval
 from tacit.evaluation.violation import violation_rate
-from tacit.inference.constraint import read
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from jaxtyping import UInt8
 from tacit.argument_checks import check_count
 from tacit.command_line.tables import console, percent, progress_bar, show_facts, show_table
 from tacit.command_line.tasks import write_builtin
-from tacit.command_line.tradeoff import write
 from tacit.command_line.training import watched
 from tacit.demonstrations.trajectories import check_destination
 from tacit.environments.registry import make

@@ -15,10 +15,12 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 from tacit.argument_checks import check_choice, check_count, check_seed
+from tacit.control.table_policy import TablePolicy
 from tacit.control.tabular_expert import roll_out
+from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TaskError
-from tacit.evaluation.execution import SimulatedOutcome, simulated_task
+from tacit.evaluation.evaluate import task_to_judge
 from tacit.evaluation.intervals import finite
 from tacit.evaluation.simulated_calibration import (
     Aggregate,
@@ -122,7 +124,7 @@ def check_labelled(probabilities: ArrayLike, labels: ArrayLike) -> tuple[np.ndar
 
 
 def calibration_error(
-    result: Result | SimulatedOutcome,
+    result: Result,
     task: SimulatedTask | None = None,
     *,
     number: int = 250,
@@ -155,14 +157,14 @@ def calibration_error(
     """
     check_choice("aggregate", aggregate, ("product", "mean", "worst"))
     number = check_count("number", number)
-    if isinstance(result, Result):
+    if isinstance(result.policy, TablePolicy):
         if task is not None or len(behaviours):
             raise ArgumentError("`task` and `behaviours` are for results on simulated tasks only")
         stated, feasible = tabular_stated(result, number, confidence, aggregate, seed)
     else:
         stated, feasible = stated_and_true(
             result,
-            simulated_task(result, task),
+            task_to_judge(result, task),
             number=number,
             confidence=confidence,
             aggregate=aggregate,
@@ -178,7 +180,7 @@ def tabular_stated(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Stated feasibility and true label of 2 n trajectories on a table."""
     states, actions, feasible = labelled_episodes(result, number, np.random.default_rng(seed))
-    steps = result.constraint.feasibility(states, actions, confidence)
+    steps = result.constraint.feasibility(states[..., None], actions[..., None], confidence)
     return aggregated(steps, np.full(len(steps), steps.shape[1]), aggregate), feasible
 
 
@@ -186,9 +188,11 @@ def labelled_episodes(
     result: Result, number: int, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """States [2 n, H], actions [2 n, H] and labels [2 n]: half of them feasible."""
-    task = result.task
-    uniform = np.full_like(result.policy, 1 / task.number_of_actions)
-    behaviours = (result.policy, (result.policy + uniform) / 2, uniform)
+    task, policy = result.task, result.policy
+    assert isinstance(task, TabularTask)
+    assert isinstance(policy, TablePolicy)
+    uniform = np.full_like(policy.table, 1 / task.number_of_actions)
+    behaviours = (policy.table, (policy.table + uniform) / 2, uniform)
     kept: dict[bool, list[tuple[np.ndarray, np.ndarray]]] = {True: [], False: []}
     have = {True: 0, False: 0}
     for batch in range(MOST_BATCHES):

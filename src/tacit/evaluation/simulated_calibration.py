@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from tacit.control.play import Act, Episodes, as_function, play
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
-from tacit.evaluation.execution import SimulatedOutcome
+from tacit.inference.result import Result
 
 Aggregate = Literal["product", "mean", "worst"]
 
@@ -44,7 +44,7 @@ def aggregated(
 
 
 def stated_and_true(
-    result: SimulatedOutcome,
+    result: Result,
     task: SimulatedTask,
     *,
     number: int,
@@ -65,7 +65,7 @@ def stated_and_true(
         steps = result.constraint.feasibility(
             episodes.observations[:, :-1], episodes.actions, confidence
         )
-        if getattr(result.constraint, "over_time", False):
+        if result.constraint.over_time:
             # The feasibility at the last step is that of the whole trajectory already.
             stated = steps[np.arange(len(steps)), episodes.lengths - 1]
         else:

@@ -17,10 +17,9 @@ from tacit.highway.observation import GAP_AHEAD, OBSERVATION_NAMES, SPEED, gap_a
 from tacit.highway.recorded_drivers import Recovered, drive
 from tacit.highway.recording import RecordingError
 from tacit.inference.infer import infer
-from tacit.inference.methods import forward_preset
-from tacit.inference.reach.method import ReachCAICRL
-from tacit.inference.reach.model import Rule
-from tacit.inference.simulated_result import SimulatedResult
+from tacit.inference.reach.method import Reach
+from tacit.inference.reach.rules import Rule
+from tacit.inference.result import Result
 from tacit.reports.feasibility_curves import feasibility_curve
 from tacit.reports.page import Fact, Page, Section
 from tacit.reports.style import INK, new_figure, style_axes
@@ -30,13 +29,13 @@ from tacit.runs.resumable_run import ProgressCallback
 SHOWN_POINTS = 4000
 TIME_GAP = len(OBSERVATION_NAMES)
 """The place of the time gap, after the observation's own quantities."""
-HELD = {
-    "votes": "visits-fallible",
-    "ratios": (f"{GAP_AHEAD}/{SPEED[0]}",),
-    "about": (GAP_AHEAD, TIME_GAP),
-    "temptation": 0.5,
-    "able": True,
-}
+METHOD = Reach(
+    votes="visits-fallible",
+    ratios=(f"{GAP_AHEAD}/{SPEED[0]}",),
+    about=(GAP_AHEAD, TIME_GAP),
+    temptation=0.5,
+    start="clone",
+)
 """People err, so that what one of them did is no proof; and what they keep is a distance for their
 speed. Nothing but the two gaps is asked about. Driving is not learned from nothing in a few million
 steps, and who crashes at once has no gap to keep."""
@@ -60,7 +59,7 @@ class Drivers:
 
     task: SimulatedTask
     recovered: Recovered
-    result: SimulatedResult
+    result: Result
     levels: tuple[float, ...]
 
     @property
@@ -97,20 +96,20 @@ def learn_from_drivers(
     result = infer(
         task,
         recovered.trajectories,
+        method=METHOD,
         confidence=levels[-1],
         seed=seed,
         forward=forward or driving_settings(task),
         folder=folder,
         threads=threads,
         progress=progress,
-        **HELD,
     )
     return Drivers(task, recovered, result, levels)
 
 
 def driving_settings(task: SimulatedTask, steps: int | None = None) -> PPO:
     """The task's settings of PPO with more worlds and as large a batch."""
-    forward = forward_preset(ReachCAICRL, task)
+    forward = Reach.forward(task)
     rollout = max(forward.batch // WORLDS, 1)
     return replace(forward, worlds=WORLDS, rollout=rollout, steps=steps or STEPS)
 

@@ -22,6 +22,7 @@ from tacit.errors import ArgumentError, StorageError, TaskError
 from tacit.evaluation.calibration import calibration_error
 from tacit.evaluation.recovery import SeenSteps, recovered, seen_steps
 from tacit.experiments.methods_cell import (
+    METHODS,
     NONE,
     SETTINGS,
     Comparison,
@@ -37,9 +38,9 @@ from tacit.experiments.methods_table import (
     within,
 )
 from tacit.experiments.methods_workers import Progress
-from tacit.inference.constraint import LearnedConstraint
-from tacit.inference.methods import METHODS, check_method
-from tacit.inference.simulated_result import load_simulated
+from tacit.inference.constraint import Constraint
+from tacit.inference.methods import find_method
+from tacit.inference.result import load
 from tacit.reports.feasibility_curves import posture_panels
 from tacit.reports.style import write_png
 from tacit.reports.table import MISSING, markdown_table, p_value
@@ -104,7 +105,7 @@ def run_rule(
     task = comparison.make_task()
     found = finished(runs, methods)
     tell = progress or (lambda *_: None)
-    loaded = {cell: load_simulated(cell_folder(runs, *cell)) for cell in found}
+    loaded = {cell: load(cell_folder(runs, *cell)) for cell in found}
     free = policy_of(runs, comparison, task)
     behaviours = [free, loaded[found[0]].policy]
     tell(0, len(found), "episodes")
@@ -138,7 +139,7 @@ def comparison_of(runs: Path) -> Comparison:
 def finished(runs: Path, methods: Sequence[str]) -> list[tuple[str, int]]:
     """Method and seed of all runs of these methods that are finished."""
     for method in methods:
-        check_method(method)
+        find_method(method)
     cells = [
         (method, int(file.stem.rpartition("-")[2]))
         for method in methods
@@ -266,9 +267,15 @@ def draw(out: Path, constraints: dict[str, Any], steps: SeenSteps, quantity: int
         for name, constraint in constraints.items()
     }
     figure = posture_panels(
-        values, panels, quantity=f"observation {quantity}", broken=seen[steps.broken]
+        values, panels, quantity=named(constraints, quantity), broken=seen[steps.broken]
     )
     write_png(out / "postures.png", figure)
+
+
+def named(constraints: dict[str, Constraint], quantity: int) -> str:
+    """What the observed number is called."""
+    names = next(iter(constraints.values())).names
+    return names[quantity] if names else f"observation {quantity}"
 
 
 class Postures(NamedTuple):
@@ -279,7 +286,7 @@ class Postures(NamedTuple):
 
 
 def postures(
-    constraint: LearnedConstraint,
+    constraint: Constraint,
     steps: SeenSteps,
     quantity: int,
     values: Float[np.ndarray, " n"],
@@ -320,7 +327,7 @@ def postures(
 
 
 def move_quantity(
-    constraint: LearnedConstraint,
+    constraint: Constraint,
     observations: Float[np.ndarray, "m o"],
     actions: Shaped[np.ndarray, "m ..."],
     quantity: int,

@@ -28,7 +28,7 @@ from tacit.highway.highway_environment import (
     HighwayEnvironment,
     HighwayVectorEnvironment,
 )
-from tacit.highway.observation import GAP_AHEAD
+from tacit.highway.observation import GAP_AHEAD, OBSERVATION_NAMES
 from tacit.highway.recording import Geometry, RecordingError
 from tacit.highway.recording_folder import RecordingSource, find_recordings
 from tacit.highway.replay import Piece, Replay, piece_of, stack_replay
@@ -158,6 +158,7 @@ def highway_task(name: str, options: dict[str, Any]) -> SimulatedTask:
         action_space=task.action_space,
         horizon=task.horizon,
         constraints=task.constraints,
+        observation_names=OBSERVATION_NAMES,
         make_worlds=lambda number, threads: JaxWorlds(task, number),
         make_environment=lambda render_mode: HighwayEnvironment(
             task, scenarios, render_mode=render_mode
