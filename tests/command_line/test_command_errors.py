@@ -5,10 +5,10 @@ import sys
 
 import numpy as np
 import pytest
+from tacit.command_line.tasks import find_task, parse_setting
 
 from tacit import Trajectories
 from tacit.command_line import main
-from tacit.command_line.tasks import find_task, parse_setting
 from tacit.errors import TaskError
 
 

@@ -5,11 +5,11 @@ import re
 
 import numpy as np
 import pytest
+from tacit.command_line.tasks import parse_value
+from tacit.command_line.training import summary, watched, with_settings
 
 import tacit
 from tacit.command_line import main
-from tacit.command_line.tasks import parse_value
-from tacit.command_line.training import summary, watched, with_settings
 from tacit.control.presets import expert_preset
 from tacit.control.settings import PPO
 from tacit.errors import ArgumentError

@@ -5,11 +5,11 @@ import re
 
 import numpy as np
 import pytest
+from tacit.command_line.tables import console
+from tacit.command_line.training import method_settings, summary
 
 import tacit
 from tacit.command_line import main
-from tacit.command_line.tables import console
-from tacit.command_line.training import method_settings, summary
 from tacit.errors import ArgumentError
 from tacit.inference.baselines.icrl import ICRL
 from tacit.inference.baselines.vicrl import VICRL

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tacit.command_line.tables import console, percent
 
 import tacit
 from tacit.command_line import main
-from tacit.command_line.tables import console, percent
 from tacit.control.actor import Actor
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain

@@ -72,7 +72,7 @@ def run(arguments: list[str]) -> None:
 def show_help() -> None:
     """Print all commands with a line about each."""
     console = Console(highlight=False)
-    console.print(f"[bold]usage:[/] tacit COMMAND [options]\n\n{ABOUT}\n", soft_wrap=True)
+    console.print(f"[bold]usage:[/] tacit COMMAND \\[options]\n\n{ABOUT}\n", soft_wrap=True)
     width = max(map(len, COMMANDS))
     for name, (_, line) in COMMANDS.items():
         console.print(f"  [bold]{name:{width}}[/]  {line}", soft_wrap=True)

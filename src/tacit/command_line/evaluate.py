@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 CALIBRATION = "calibration error (ECE)"
 RULE = "violation of the learned rule"
+# What `expert_cost` is: of most methods, and of `reach`.
+OWN = {False: "that of the experts", True: "share of fresh experts who go further"}
 
 
 def evaluate(
@@ -118,7 +120,9 @@ def played_facts(result: "Result") -> dict[str, str]:
         }
     if "cost" in metrics:
         # Of `reach` it is a share of experts, of all others a cost.
-        own = "share of fresh experts who go further" if "rules" in metrics else "that of the experts"
+        own = (
+            "share of fresh experts who go further" if "rules" in metrics else "that of the experts"
+        )
         facts |= {
             "learned cost of a step": f"{metrics['cost']:.3f}",
             own: f"{metrics['expert_cost']:.3f}",

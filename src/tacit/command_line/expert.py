@@ -83,7 +83,9 @@ def expert(
             progress=lambda have: bar.update(job, completed=have),
         )
     demonstrations.save(out)
-    show_facts(f"Expert on {chosen.name}", {**expert_facts(trained), **file_facts(demonstrations, out)})
+    show_facts(
+        f"Expert on {chosen.name}", {**expert_facts(trained), **file_facts(demonstrations, out)}
+    )
 
 
 def train_on_simulator(
