@@ -58,7 +58,7 @@ def run(arguments: list[str]) -> None:
     """Run the command that the first of the arguments names; without one, show the help."""
     if not arguments or arguments[0] in ("-h", "--help"):
         show_help()
-        return
+        sys.exit(0)
     name, *options = arguments
     if name in TAKE_A_METHOD and HELP_METHOD in options:
         name, options = "methods", named_method(options)

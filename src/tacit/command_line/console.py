@@ -32,11 +32,13 @@ console = Console(emoji=False)
 Watch = Callable[[dict[str, float]], None]
 
 
-def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; the first column is text, the others are numbers."""
+def show_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: bool = False
+) -> None:
+    """Print a table; the first column is text, the others are numbers, or all are `words`."""
     table = Table(title=escape(title), title_justify="left", title_style="bold")
     for place, column in enumerate(columns):
-        table.add_column(column, justify="right" if place else "left")
+        table.add_column(column, justify="right" if place and not words else "left")
     for row in rows:
         table.add_row(*map(escape, row))
     console.print(table)

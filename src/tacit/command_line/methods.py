@@ -31,19 +31,23 @@ def methods(name: tyro.conf.Positional[str | None] = None) -> None:
 def show_methods() -> None:
     """A row for every method."""
     from tacit.inference.method import METHODS, ExactMethod
+    from tacit.inference.methods import DEFAULTS
+
+    ordered = sorted(METHODS.values(), key=lambda kind: kind not in DEFAULTS)
 
     show_table(
         "Methods",
         ["method", "learns on", "confidence", "what it is"],
         [
             [
-                name,
+                kind.name,
                 "tables" if issubclass(kind, ExactMethod) else "simulators, tables",
                 "heeded" if kind.heeds_confidence else "-",
                 first_sentence(kind),
             ]
-            for name, kind in METHODS.items()
+            for kind in ordered
         ],
+        words=True,
     )
     console.print(
         "`tacit methods NAME` lists the settings of a method. Where none is named, `counts` learns "
@@ -70,6 +74,7 @@ def show_settings(kind: "type[NamedMethod]") -> None:
             ]
             for field in dataclasses.fields(kind)
         ],
+        words=True,
     )
 
 

@@ -49,6 +49,8 @@ class TableMethod(ExactMethod):
 
     reading: Reading = "graded"
 
+    heeds_confidence: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         check_choice("reading", self.reading, READINGS)
 
