@@ -165,9 +165,11 @@ def annotations_of(record: type[Any]) -> dict[str, Any]:
 
 def read_value(kind: Any, text: str, key: str, flag: str) -> Any:
     """The value of the kind that the text stands for, or an error that says what would do."""
-    parts = [part for part in text.split(",") if part]
-    parsed = tuple(parse_value(part) for part in parts)
-    for value in (parse_value(text), text, parsed, tuple(parts)):
+    parts = tuple(part for part in text.split(",") if part)
+    many = tuple(parse_value(part) for part in parts), parts
+    # Where the annotation takes anything, commas make it many.
+    first, second = ((), many) if "," not in text else (many, ())
+    for value in (*first, parse_value(text), text, *second):
         if fits(value, kind) and has_length(value, kind):
             return value
     choices = choices_of(kind)
