@@ -38,7 +38,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-import tacit.inference.encoder.transformer  # noqa: F401  (makes its encoder known)
 from tacit.argument_checks import check_choice, check_count
 from tacit.control.learner import Rollout
 from tacit.errors import ArgumentError

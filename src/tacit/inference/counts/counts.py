@@ -1,15 +1,19 @@
-"""CA-ICRL in the lab with counted votes: no gradient, a belief for every confidence at once."""
+"""The method `counts`: votes are counted, without a gradient, for every confidence at once."""
 
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from tacit.argument_checks import check_choice
 from tacit.control.planning import Dynamics, constrained_plan, visit_probability
+from tacit.environments.tabular import TabularTask
 from tacit.inference.confidence.belief import step_cost
-from tacit.inference.confidence.votes import CountedVotes, counted_votes
+from tacit.inference.confidence.votes import COUNTED_VOTES, CountedVotes, counted_votes
+from tacit.inference.counts.method import TableMethod
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 MOST_ROUNDS = 40
@@ -25,6 +29,55 @@ class CountedBelief(NamedTuple):
     """The largest probability, over all rounds, with which a policy visited the query."""
     rounds: Array
     """How many rounds it took until no policy found a new way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts(TableMethod):
+    """The method `counts`, the default on tables: votes are counted, and nothing is trained.
+
+    Fields:
+        votes: "visits": a state that one expert visited is allowed. "visits-fallible": experts may
+            err, and those who stayed away speak against a state even where others went.
+    """
+
+    votes: CountedVotes = "visits"
+
+    name: ClassVar[str] = "counts"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("votes", self.votes, COUNTED_VOTES)
+
+    @property
+    def any_confidence(self) -> bool:
+        """Confidence is used after counting."""
+        return True
+
+    def belief(
+        self,
+        dynamics: Dynamics,
+        visitors: Array,
+        mean_visits: Array,
+        number: float,
+        *,
+        task: TabularTask,
+        confidence: float,
+    ) -> CountedBelief:
+        """Count the votes; see `count_votes`."""
+        del mean_visits, confidence
+        return count_votes(
+            dynamics,
+            visitors,
+            number,
+            task.budget,
+            horizon=task.horizon,
+            on_pairs=task.rule_on == "pair",
+            votes=self.votes,
+        )
+
+    def facts(self, belief: CountedBelief) -> dict[str, float]:
+        """How many rounds it took until no policy found a new way."""
+        return {"rounds": float(belief.rounds)}
 
 
 @partial(jax.jit, static_argnames=("horizon", "on_pairs", "votes"))
