@@ -1,6 +1,5 @@
 """The execution phase on simulated tasks, against exact numbers where there are any."""
 
-import importlib
 import re
 from types import SimpleNamespace
 
@@ -10,7 +9,7 @@ import pytest
 
 import tacit
 from tacit.command_line import main
-from tacit.command_line.tables import console, percent
+from tacit.command_line.console import console, percent
 from tacit.control.actor import Actor
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain
@@ -20,6 +19,7 @@ from tacit.evaluation import simulated_calibration
 from tacit.evaluation.evaluate import evaluate, execute, summary
 from tacit.evaluation.intervals import rate_interval
 from tacit.evaluation.violation import exact_performance
+from tacit.inference import result as loading
 from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.inputs import Inputs
 from tacit.inference.reach.method import Reach
@@ -203,9 +203,7 @@ def printed(monkeypatch, capsys):
     monkeypatch.setattr(console, "width", 200)
 
     def run(result, *arguments):
-        # The package's own name `evaluate` is the command, not its module.
-        module = importlib.import_module("tacit.command_line.evaluate")
-        monkeypatch.setattr(module, "load", lambda folder: result)
+        monkeypatch.setattr(loading, "load", lambda folder: result)
         main(["evaluate", "some-folder", *arguments])
         return re.sub(r"[\s│┃]+", " ", capsys.readouterr().out)
 

@@ -38,6 +38,8 @@ class NamedMethod(ABC):
     """A method with its settings, which are the fields of a frozen record."""
 
     name: ClassVar[str]
+    heeds_confidence: ClassVar[bool] = False
+    """Whether the confidence that users ask for changes what is learned, or how it is read."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +36,8 @@ class TableMethod(ExactMethod):
     """
 
     reading: Reading = "graded"
+
+    heeds_confidence: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_choice("reading", self.reading, READINGS)

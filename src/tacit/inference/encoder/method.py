@@ -78,7 +78,7 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CAICRL(TrainedMethod):
-    """The method `ca-icrl`, the paper's own.
+    """The method `ca-icrl`, the paper's own: experts vote on every step through an encoder.
 
     Fields:
         objective: `quantile` (the paper's), `evidence` or `contrast`.
@@ -118,6 +118,7 @@ class CAICRL(TrainedMethod):
     temptations: int = 8
 
     name: ClassVar[str] = "ca-icrl"
+    heeds_confidence: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
