@@ -27,7 +27,7 @@ Objective = Literal["evidence", "quantile"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 STEPS = 200
-LEARNING_RATE = 0.1
+ADAM = optax.adam(0.1)
 PRIOR_WEIGHT = 1.0
 
 
@@ -140,9 +140,8 @@ def learn_votes(
         horizon: steps of an episode.
         votes: how the encoder votes.
         table: the quantile at 1 - lambda for objective `quantile`; None for `evidence`.
-        steps: gradient steps.
+        steps: how many gradient steps.
     """
-    optimiser = optax.adam(LEARNING_RATE)
 
     def loss(weights: Array) -> tuple[Array, Array]:
         alpha, beta = learned_votes(weights, visitors, number, votes)
@@ -155,12 +154,11 @@ def learn_votes(
 
     def step(carry: tuple[Array, optax.OptState], _: None) -> tuple[tuple, None]:
         weights, state = carry
-        gradient = jax.grad(loss, has_aux=True)(weights)[0]
-        updates, state = optimiser.update(gradient, state)
+        updates, state = ADAM.update(jax.grad(loss, has_aux=True)(weights)[0], state)
         return (optax.apply_updates(weights, updates), state), None
 
-    weights = initial_weights(len(visitors), votes).astype(dynamics.rewards.dtype)
-    (weights, _), _ = jax.lax.scan(step, (weights, optimiser.init(weights)), None, length=steps)
+    first = initial_weights(len(visitors), votes).astype(dynamics.rewards.dtype)
+    (weights, _), _ = jax.lax.scan(step, (first, ADAM.init(first)), None, length=steps)
     return LearnedBelief(*learned_votes(weights, visitors, number, votes), loss(weights)[1])
 
 
