@@ -71,7 +71,7 @@ def hasty_imitation():
 def recorded_traffic(tmp_path_factory):
     """A folder with two short recordings of made-up traffic, on two and on three lanes."""
     from tacit.highway.highd_writer import write_highd
-    from tacit.highway.traffic import Traffic
+    from tacit.highway.synthetic_traffic import Traffic
 
     folder = tmp_path_factory.mktemp("recorded")
     write_highd(folder, 1, Traffic(seed=3, duration=24.0, lanes=2))

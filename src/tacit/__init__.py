@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tacit.control.multiplier import Multiplier
     from tacit.control.settings import PPO
     from tacit.demonstrations.trajectories import Trajectories
-    from tacit.environments.jax_environment import task_from_jax
+    from tacit.environments.jax_task import task_from_jax
     from tacit.environments.jax_world import JaxStep
     from tacit.environments.tabular import TabularTask
     from tacit.environments.task import SimulatedTask

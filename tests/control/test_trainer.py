@@ -219,7 +219,7 @@ def test_of_the_best_and_the_last_actor_the_better_in_a_test_is_the_expert(tmp_p
     expert = tacit.train_expert(PENDULUM, settings=SETTINGS, seed=2, folder=tmp_path)
     trainer = simulated_expert.train(PENDULUM, SETTINGS, seed=2, folder=tmp_path)
     candidates = (trainer.actor, trainer.now.best.actor)
-    tests = [simulated_expert.judged(PENDULUM, actor, seed=2) for actor in candidates]
+    tests = [simulated_expert.measure(PENDULUM, actor, seed=2) for actor in candidates]
     better = int(np.argmax([test["score"] for test in tests]))
     assert_same_leaves(expert.policy.arrays(), candidates[better].arrays())
     assert expert.feasible_reward == tests[better]["feasible_reward"]

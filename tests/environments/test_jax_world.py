@@ -22,7 +22,7 @@ from tacit.environments.jax_world import (
 )
 from tacit.environments.lab_tasks import grid_world
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_world import TabularState, simulated, tabular_world
+from tacit.environments.tabular_world import TabularState, simulator_of, tabular_world
 from tacit.errors import ArgumentError, EpisodeError, TaskError
 from tacit.precision import double_precision
 
@@ -82,7 +82,7 @@ class Drift:
 
 # Programs are compiled for a task and a number of worlds: the tests share what they can.
 RANDOM, ROOMS = random_task(), grid_world("rooms")
-SIMULATED, SIMULATED_ROOMS = simulated(RANDOM), simulated(ROOMS)
+SIMULATED, SIMULATED_ROOMS = simulator_of(RANDOM), simulator_of(ROOMS)
 TABLE, DRIFT = SIMULATED.worlds(1).task, Drift()
 both = pytest.mark.parametrize("task", [TABLE, DRIFT], ids=["table", "drift"])
 
@@ -294,6 +294,9 @@ def test_a_simulated_task_is_described():
     assert task.observation_space.shape == (states + 1,)
     assert task.action_space == gymnasium.spaces.Discrete(ROOMS.number_of_actions)
     assert (task.horizon, task.constraints) == (ROOMS.horizon, ("cost",))
+    assert task.observation_names == (*(f"state {place}" for place in range(states)), "time")
+    assert ROOMS.observation_names == ("state",)
+    assert simulator_of(task) is task
     worlds = task.worlds(4, threads=1)
     assert worlds.number_of_costs == 1
     assert all(worlds.observation_space.contains(row) for row in worlds.reset(0))

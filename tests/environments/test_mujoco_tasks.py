@@ -110,3 +110,13 @@ def test_standing_still_costs_beyond_the_limit_only():
 def test_options_that_cannot_work_are_named(options, match):
     with pytest.raises(TaskError, match=match):
         make("BlockedAnt", **options)
+
+
+def test_numbers_are_named_as_they_are_observed():
+    names = {name: make(name).observation_names for name in MUJOCO_TASKS}
+    assert names["BiasedPendulum"] == ("x", "hinge", "x velocity", "hinge velocity")
+    assert names["BlockedSwimmer"][:4] == ("x", "y", "yaw", "motor1")
+    assert names["BlockedAnt"][:4] == ("x", "y", "z", "orientation w")
+    assert names["BlockedAnt"].index("x velocity") == 15
+    assert make("BlockedAnt", contact_forces="none").observation_names == names["BlockedAnt"][:29]
+    assert all(each[0] == "x" for each in names.values())

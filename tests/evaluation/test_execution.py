@@ -14,7 +14,7 @@ from tacit.command_line.tables import console, percent
 from tacit.control.actor import Actor
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain
-from tacit.environments.tabular_world import simulated
+from tacit.environments.tabular_world import simulator_of
 from tacit.errors import ArgumentError
 from tacit.evaluation import simulated_calibration
 from tacit.evaluation.evaluate import evaluate, execute, summary
@@ -26,7 +26,7 @@ from tacit.inference.inputs import Inputs
 from tacit.inference.reach.model import Extent, Extremes, ReachModel
 
 CHAIN = chain(length=11, limit=-2, horizon=8, reward_scale=3)
-TASK = simulated(CHAIN)
+TASK = simulator_of(CHAIN)
 LIMIT_PLACE = 3
 PENDULUM = tacit.make("BiasedPendulum", horizon=15)
 

@@ -9,10 +9,10 @@ from gymnasium.utils.env_checker import check_env
 
 from tacit.environments.registry import make
 from tacit.errors import ArgumentError, EpisodeError
+from tacit.highway.driving import Selection, load_scenarios
 from tacit.highway.highway_environment import HighwayVectorEnvironment, describe
 from tacit.highway.observation import FEATURES
 from tacit.highway.recorded_drivers import recover_actions
-from tacit.highway.scenario_set import Selection, load_scenarios
 
 OPTIONS = {"constraint": "both", "split": "all", "window": 12.0, "gap": 60.0, "speed": 36.5}
 WORLDS = 5

@@ -227,7 +227,7 @@ def test_the_policy_may_spend_what_the_experts_spend_and_the_budget(experts):
     own = run.learned.model.cost(steps.observations, steps.actions, 0.8).mean()
     run.close()
     assert facts["expert_cost"] == pytest.approx(float(own), rel=0.02)
-    allowed = np.asarray(run.trainer.learner.multiplier.allowance)
+    allowed = np.asarray(run.trainer.now.learner.multiplier.allowance)
     np.testing.assert_allclose(allowed, [0.25 + facts["expert_cost"]], rtol=1e-6)
 
 
@@ -321,16 +321,16 @@ def test_a_run_that_was_turned_keeps_what_it_knows_and_cannot_be_saved(experts):
 def test_a_policy_is_tempted_first_and_then_begins_as_the_experts_do(experts):
     run = inference(experts, "reach", temptation=0.5)
     advance(run, 3)
-    assert run.trainer.imitation is None
-    policy = run.trainer.learner.policy
+    assert run.trainer.now.imitation is None
+    policy = run.trainer.now.learner.policy
     run.advance()
     # It rests while the critics get to know it.
-    clone = run.trainer.learner.policy
+    clone = run.trainer.now.learner.policy
     assert not np.allclose(clone.mean.weights[0], policy.mean.weights[0])
-    np.testing.assert_array_equal(run.trainer.imitation.weights[0], clone.mean.weights[0])
-    assert run.trainer.ledger.number <= 4 * 16 // 2
+    np.testing.assert_array_equal(run.trainer.now.imitation.weights[0], clone.mean.weights[0])
+    assert run.trainer.now.ledger.number <= 4 * 16 // 2
     run.advance()
-    assert not np.array_equal(run.trainer.learner.policy.mean.weights[0], clone.mean.weights[0])
+    assert not np.array_equal(run.trainer.now.learner.policy.mean.weights[0], clone.mean.weights[0])
     run.close()
 
 
@@ -352,31 +352,31 @@ def test_where_experts_err_nothing_costs_as_long_as_the_policy_is_tempted(
 def test_who_is_to_be_able_begins_twice_as_the_experts_do(experts):
     run = inference(experts, "reach", temptation=0.5, able=True)
     advance(run, 1)
-    first = run.trainer.imitation
+    first = run.trainer.now.imitation
     assert first is not None
     advance(run, 2)
-    assert run.trainer.imitation is first
+    assert run.trainer.now.imitation is first
     advance(run, 1)
-    assert run.trainer.imitation is not first
+    assert run.trainer.now.imitation is not first
     run.close()
 
 
 def test_other_experts_are_imitated_anew_and_the_same_are_not(experts):
     run = inference(experts, "reach")
     advance(run, 6)
-    first = run.trainer.imitation
+    first = run.trainer.now.imitation
     run.turn_to(0.5, experts, 0.5)
-    assert run.trainer.imitation is first
+    assert run.trainer.now.imitation is first
     others = dataclasses.replace(experts, observations=experts.observations + 0.1)
     run.turn_to(0.5, others, 0.5)
-    assert not np.allclose(run.trainer.imitation.centre, first.centre)
+    assert not np.allclose(run.trainer.now.imitation.centre, first.centre)
     run.close()
 
 
 def test_who_is_never_to_imitate_does_not(experts):
     run = inference(experts, "reach", temptation=1.0)
     advance(run, 6)
-    assert run.trainer.imitation is None
+    assert run.trainer.now.imitation is None
     run.close()
 
 

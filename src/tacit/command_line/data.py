@@ -6,8 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from tacit.command_line.drives import ImportHighway, show_scenario
-from tacit.command_line.highway import SynthesizeHighway
+from tacit.command_line.drives import ImportHighway, SynthesizeHighway, show_scenario
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.command_line.tasks import parse_setting
 from tacit.demonstrations.trajectories import Trajectories, check_destination

@@ -14,7 +14,7 @@ from tacit.command_line.training import method_settings, watched, with_settings
 from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_world import simulated
+from tacit.environments.tabular_world import simulator_of
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.evaluate import Evaluation
@@ -134,7 +134,7 @@ def learned_exactly(
 
 def as_simulator(task: TabularTask | SimulatedTask) -> SimulatedTask:
     """The task as one that is stepped."""
-    return simulated(task) if isinstance(task, TabularTask) else task
+    return simulator_of(task) if isinstance(task, TabularTask) else task
 
 
 def learned_by_sampling(

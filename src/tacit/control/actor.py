@@ -1,4 +1,4 @@
-"""A trained policy in plain NumPy: what steps simulators during training and what users deploy.
+"""A trained policy in plain NumPy: it steps simulators in training, and users deploy it.
 
 One call on 64 observations takes 40 microseconds, less than handing them to a compiled function.
 """
@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 64
 
 @dataclass(frozen=True, eq=False)
 class Actor:
-    """Observations in, actions out.
+    """A policy of perceptron layers, from observations to actions.
 
     Fields:
         weights, biases: of the layers.

@@ -23,7 +23,7 @@ Cost = Callable[[Rollout], Float[Array, "T n k"]]
 
 
 class Account(NamedTuple):
-    """What happened in the episodes of n worlds: [n] sums of those running, [4] of those ended.
+    """Sums over the episodes of n worlds: [n] of those running, [4] of those that ended.
 
     `ended` holds the number of episodes that ended in this rollout and, summed over them, reward,
     feasible reward (0 if violated) and violations.
@@ -35,7 +35,7 @@ class Account(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Where a compiled training run stands."""
+    """The state of a compiled training run."""
 
     learner: Learner
     state: Any
@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """The result for every seed, in an axis in front.
+    """The result of training, with an axis of seeds in front.
 
     Fields:
         learner: of every seed, at the end.
@@ -69,12 +69,12 @@ def train_compiled(
     cost: Cost | None = None,
     constraints: int = 1,
 ) -> Trained:
-    """PPO-Lagrange for all seeds at once: rollouts and updates in one program.
+    """Train by PPO-Lagrange for all seeds at once: rollouts and updates in one program.
 
     Arguments:
-        task: pure functions, see `JaxWorld`.
+        task: a task of pure functions, see `JaxWorld`.
         settings: of PPO.
-        seeds: one run for each; a run does not depend on the other seeds but for rounding.
+        seeds: one run for each. A run does not depend on the other seeds, except for rounding.
         cost: a pure function of a rollout that gives the costs to learn from, [T, n, k]; None for
             the task's true cost. Curves always show true violations.
         constraints: k of `cost`.
@@ -88,7 +88,7 @@ def train_compiled(
         raise ArgumentError(f"seeds must be a list with a seed for every run, not {seeds!r}")
     for seed in seeds:
         check_seed(seed)
-    number = task.number_of_costs if cost is None else constraints
+    number = len(task.constraints) if cost is None else constraints
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     learner, progress, ended = many_runs(task, settings, cost, number, keys)
     episodes, reward, feasible, violated = np.moveaxis(np.asarray(ended), -1, 0)

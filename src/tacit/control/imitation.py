@@ -1,4 +1,4 @@
-"""A policy that begins by acting as the experts do: behaviour cloning, some seconds of it.
+"""Behaviour cloning: a policy that begins by acting as the experts do.
 
 maximise  E[log policy(action | observation)]  over the experts' steps
 """
@@ -19,7 +19,7 @@ from tacit.control.networks import GaussianPolicy, Moments
 from tacit.control.settings import PPO
 
 Draw = Callable[[int], tuple[Float[np.ndarray, "m o"], Shaped[np.ndarray, "m ..."]]]
-"""Observations and actions of so many steps of experts, drawn evenly."""
+"""Gives the observations and actions of a number of experts' steps, drawn uniformly."""
 
 MEASURED = 20_000
 MINIBATCH, AT_ONCE = 512, 100
@@ -28,14 +28,14 @@ GRADIENT_STEPS = 3_000
 often as the expert (150 demonstrations), after 3,000 none."""
 RATE = 3e-3
 LEAST_SPREAD = 0.2
-"""Of half the action box. Experts who act alike in like places leave no spread to learn from: with
-a twentieth, policies that strayed over a limit did not find back."""
+"""Of half the action box. Experts who act alike in similar states leave no spread to learn from:
+with a twentieth, policies that strayed over a limit did not find back."""
 
 ADAM = optax.scale_by_adam()
 
 
 def imitate(learner: Learner, draw: Draw, action_space: gymnasium.Space, settings: PPO) -> Learner:
-    """The learner with a policy that acts as the experts do, and sees observations on their scale.
+    """Fit the learner's policy to the experts' actions, and its scales to their observations.
 
     Arguments:
         learner: a fresh one; its critics are left as they are.

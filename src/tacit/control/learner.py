@@ -1,4 +1,4 @@
-"""Everything a constrained learner knows, and what one rollout teaches it."""
+"""The state of a constrained learner, and its update from one rollout."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ REMEMBERED_EPISODES = 50
 class Rollout(NamedTuple):
     """T steps of n worlds; see `tacit.environments.worlds.Step`. k costs, true or learned.
 
-    Continuous actions are as the policy drew them: that is what its probabilities are about.
+    Continuous actions are as the policy drew them, so that their probabilities are right.
     """
 
     observations: Float[Array, "T n o"]
@@ -34,7 +34,7 @@ class Rollout(NamedTuple):
     truncated: Bool[Array, "T n"]
 
     def within(self, space: gymnasium.Space) -> "Rollout":
-        """The same with actions cut to their box, as worlds take them and demonstrations hold."""
+        """The same rollout with actions cut to their box, as the worlds took them."""
         return self._replace(actions=within(space, np.asarray(self.actions)))
 
 
@@ -48,9 +48,9 @@ class Learner(NamedTuple):
         sums: [n, 1 + k] these sums in the episodes that are running.
         worst: [n, k] the highest cost of a step so far, in these episodes.
         multiplier: the price of cost.
-        share: [k] mean of the worst cost of an episode, lately.
-        episode_length: mean length of the episodes that ended lately, for budgets per episode.
-        updates: how many there have been.
+        share: [k] running mean of the worst cost of an episode.
+        episode_length: running mean of the length of an episode, for budgets per episode.
+        updates: number of updates so far.
     """
 
     policy: Policy
@@ -148,13 +148,13 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
     arrived = learner.critics(look(learner.observed, rollout.arrived, settings))
     ahead, awaited = values, arrived
     if settings.charge_once:
-        # A critic tells what is charged if nothing has been yet; only the rest can be.
+        # The critics know episodes in which nothing is charged yet; elsewhere only a rest is left.
         ahead, awaited = still_to_charge(values, before), still_to_charge(arrived, after)
     gains = advantages(
         signals, ahead, awaited, rollout.terminated, rollout.truncated, discounts, traces
     )
     if settings.scales_costs:
-        # Where all steps cost the same, what is left is the critics' error, and would be scaled up.
+        # Where all steps cost the same, only the critics' error is left, and would be scaled up.
         silent = charged.std(axis=(0, 1)) < SILENT
         gains = gains.at[..., 1:].set(jnp.where(silent, 0.0, gains[..., 1:]))
     policy_gains = gains
@@ -172,10 +172,10 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
 
 
 def one_scale(scales: Moments) -> Moments:
-    """The scales with that of the largest cost for all costs.
+    """The scales of the signals, where all costs have the scale of the largest cost.
 
-    Each by its own, a cost that hardly ever occurs would weigh as much as one that always does.
-    (Where `scales_costs`, the policy's update scales each to a deviation of one all the same.)
+    With scales of their own, a cost that hardly ever occurs would weigh as much as one that always
+    does. (Where `scales_costs`, the policy's update still scales each to a deviation of one.)
     """
     if scales.variance.shape[0] < 2:
         return scales
@@ -185,7 +185,7 @@ def one_scale(scales: Moments) -> Moments:
 def still_to_charge(
     values: Float[Array, "T n signals"], worst: Float[Array, "T n k"]
 ) -> Float[Array, "T n signals"]:
-    """Values with those of the costs cut to what an episode has left of a cost of 1."""
+    """The values, where those of costs are reduced by the share of a cost of 1 charged so far."""
     return values.at[..., 1:].multiply(1 - jnp.clip(worst, 0, 1))
 
 
@@ -196,12 +196,12 @@ def with_price(
     ended: Bool[Array, "T n"],
     settings: PPO,
 ) -> Learner:
-    """The learner with the multiplier moved by the rollout's true (unnormalised) costs."""
+    """Move the multiplier by the rollout's unnormalised costs; returns the learner with it."""
     worst_of_episodes = settings.multiplier.budget_per == "worst"
-    # What is tried out is not held against a policy that also shows what it means to do.
-    judged = settings.intended if worst_of_episodes and settings.intended else settings.worlds
-    # As many steps as there are per end: the mean length, held over rollouts in which none ends.
-    ends = ended[:, :judged]
+    # Where some worlds are without exploration, only their violations count against the policy.
+    counted = settings.intended if worst_of_episodes and settings.intended else settings.worlds
+    # Steps per end are the mean length; where no episode ends, the length so far is kept.
+    ends = ended[:, :counted]
     length = jnp.where(ends.any(), ends.size / jnp.maximum(ends.sum(), 1), learner.episode_length)
     # Before the first episode has ended only the horizon is known, which may be far off.
     keep = jnp.where(learner.updates > 0, 0.9, 0.0)
@@ -211,8 +211,8 @@ def with_price(
     if settings.multiplier.budget_per == "episode":
         costs = costs * length
     elif worst_of_episodes:
-        rise = rises[:, :judged].mean(axis=(0, 1))
-        # About as many episodes as it takes to see one that breaks the rule.
+        rise = rises[:, :counted].mean(axis=(0, 1))
+        # A mean over about 50 episodes: enough to see a rare one that breaks the rule.
         old = jnp.exp(-ends.size / length / REMEMBERED_EPISODES)
         costs = share = old * share + (1 - old) * rise * length
     price = multiplier.ascend(settings.multiplier, learner.multiplier, costs)
@@ -255,7 +255,7 @@ def finish(
     policy: PolicyUpdate,
     critics: tuple[Critics, optax.OptState, Float[Array, " signals"]],
 ) -> tuple[Learner, Progress]:
-    """Put the updated networks into the learner and let it remember what it observed."""
+    """Put the updated networks into the learner, and add the observations to its moments."""
     networks, optimiser, errors = critics
     learner = learner._replace(
         policy=policy.policy,

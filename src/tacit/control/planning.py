@@ -71,7 +71,7 @@ def violation_probability(
 ) -> Float[Array, ""]:
     """P(at least one step of the episode has a cost above zero), exactly.
 
-    Follows the probability mass that has not violated yet; what is missing at the end violated.
+    Follows the probability mass that has not violated yet; the mass missing at the end violated.
     """
     clean = (costs <= 0).astype(transitions.dtype)
 
@@ -113,7 +113,7 @@ def visit_probability(
 
 
 class Dynamics(NamedTuple):
-    """What forward control needs to know of a tabular task, as arrays."""
+    """The parts of a tabular task that forward control needs, as arrays."""
 
     transitions: Float[Array, "S A S"]
     rewards: Float[Array, "S A"]
@@ -132,7 +132,7 @@ class Dynamics(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A policy for every step, the multiplier behind it, and what it costs in expectation."""
+    """A policy for every step, its multiplier, and its expected cost per episode."""
 
     policy: Float[Array, "H S A"]
     multiplier: Float[Array, ""]

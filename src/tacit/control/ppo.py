@@ -117,7 +117,7 @@ def update_policy(
     *,
     key: Key[Array, ""],
 ) -> PolicyUpdate:
-    """All epochs of the policy, stopped after the first whose mean KL is beyond 1.5 targets."""
+    """Run the epochs of the policy; stop after the first whose mean KL exceeds 1.5 targets."""
     adam = settings.optimiser()
     most = jnp.inf if settings.target_kl is None else STOP_AT * settings.target_kl
 
@@ -150,7 +150,12 @@ def update_critics(
     *,
     key: Key[Array, ""],
 ) -> tuple[Critics, optax.OptState, Float[Array, " signals"]]:
-    """All epochs of the critics: half the squared error, summed over signals; the last errors."""
+    """Run the epochs of the critics on half the squared error, summed over signals.
+
+    Returns:
+        The critics, the state of their optimiser, and the mean error of each signal in the last
+        epoch.
+    """
     adam = settings.optimiser()
 
     def loss(critics: Critics, part: Batch) -> tuple[Array, Array]:

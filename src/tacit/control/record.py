@@ -15,6 +15,7 @@ from tacit.errors import DivergenceError
 
 REMEMBERED = 100
 COLUMNS = 4
+# The column of `running` that tells whether an episode began in the middle.
 PARTIAL = 3
 
 
@@ -32,8 +33,8 @@ class EpisodeLedger:
     """Sums of the running episodes and the last 100 that ended.
 
     Fields:
-        running: [n, 4] reward, whether violated, and length so far of each world's episode, and
-            whether it is only a part of one, which will not be entered.
+        running: [n, 4] for each world's episode the reward so far, whether a rule was broken, the
+            length so far, and whether it began in the middle: such an episode is not entered.
         ended: [<= 100, 4] reward, feasible reward (0 if violated), violated, length; oldest first.
         number: of episodes that ended so far.
     """
@@ -44,7 +45,7 @@ class EpisodeLedger:
 
     @classmethod
     def start(cls, worlds: int) -> "EpisodeLedger":
-        """Nothing has happened."""
+        """A ledger without episodes."""
         return cls(np.zeros((worlds, 4)), np.zeros((0, COLUMNS)))
 
     def add(
@@ -55,7 +56,7 @@ class EpisodeLedger:
     ) -> None:
         """Enter a rollout; an episode counts as violated if any true cost in it is above 0.
 
-        Where there are no costs nobody knows, and what depends on it is NaN.
+        Without costs it is not known whether the rule was broken, and what depends on it is NaN.
         """
         violated = np.asarray((costs > 0).any(axis=-1), np.float64)
         if not costs.shape[-1]:
@@ -88,7 +89,7 @@ class EpisodeLedger:
         return {name: value for name, value in means.items() if not np.isnan(value)}
 
     def score(self) -> float | None:
-        """How good the last 100 episodes were; None before so many have ended."""
+        """`feasible_score` of the last 100 episodes; None before so many have ended."""
         if len(self.ended) < REMEMBERED:
             return None
         return feasible_score(self.ended[:, 0], self.ended[:, 2] > 0)
@@ -108,7 +109,7 @@ class EpisodeLedger:
 
 
 class Best(NamedTuple):
-    """The actor with the highest score over 100 episodes so far; see `EpisodeLedger.score`."""
+    """The actor with the highest `EpisodeLedger.score` so far, and the steps taken until then."""
 
     actor: Actor
     score: float
@@ -185,7 +186,7 @@ class Training:
 
 
 def update_facts(progress: Progress, task: str, iteration: int, steps: int) -> dict[str, float]:
-    """The update's numbers, each finite; an error that names the one which is not."""
+    """The numbers of one update; an error names the first that is not finite."""
     progress = jax.tree.map(np.asarray, progress)
     facts: dict[str, float] = {
         "steps": steps,

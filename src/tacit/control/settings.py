@@ -17,12 +17,12 @@ class PPO:
 
     Fields:
         steps: environment steps of the whole run.
-        worlds: stepped together.
+        worlds: number of worlds that are stepped together.
         rollout: steps of every world between two updates.
         minibatch: steps per gradient step; divides worlds * rollout.
         epochs: passes over the batch per update, fewer when `target_kl` stops them.
         learning_rate: of Adam, for policy and critics.
-        final_learning_rate: what it falls to, in a straight line over the run, as a share.
+        final_learning_rate: the share of it that is left at the end; it falls in a straight line.
         clip: how far the probability ratio may move before its gradient is cut.
         target_kl: the policy's epochs stop once KL(old, new) exceeds 1.5 times this; None: never.
         entropy_weight: weight of the policy's entropy in its objective.
@@ -35,20 +35,22 @@ class PPO:
         largest_gradient: gradients are scaled down to this norm, policy and critics each.
         normalise_observations: by their running mean and variance.
         normalise_rewards: by the running scale of their discounted sum.
-        normalise_costs: likewise; budgets and the multiplier always see true costs.
-        relative_costs: whether steps are charged what they cost more than the mean step of their
-            rollout, and cost advantages scaled to a deviation of one, as those of the reward are.
-            Wanted for a learned cost, which is high all over as long as the policy is unlike the
-            experts: to end an episode early would save cost, and what differences there are
-            between steps would vanish beside the reward's. Budgets see the costs as they are.
+        normalise_costs: by the running scale of their discounted sum; budgets and the multiplier
+            always see true costs.
+        relative_costs: whether the mean cost of the rollout is subtracted from the cost of each
+            step, and cost advantages are scaled to a deviation of one, as those of the reward are.
+            A learned cost needs this, because it is high everywhere as long as the policy is unlike
+            the experts: ending an episode early would save cost, and the differences between
+            steps would vanish beside those of the reward. Budgets see the costs as they are.
             None for yes where the cost is learned by inference, and no where it is given.
-        charge_once: whether each step is charged by how much it is worse than all before in its
-            episode, where 1 is the worst, so that the critic of a cost of 0 or 1 tells the
-            (discounted) chance that the rule is yet to be broken. Wanted, with a `cost_discount`
-            near one, where chance breaks it; cost advantages, small then, are scaled as above.
-        intent: share of the worlds in which the policy acts without exploration, so that what it
-            means to do can be told from what it tries out. They teach the critics only: taken for
-            draws, actions without noise would seem to say that noise is bad.
+        charge_once: whether a step is charged only for the amount by which it is worse than all
+            steps before it in its episode, up to 1. The critic of a cost of 0 or 1 then gives the
+            (discounted) probability that the rule will still be broken. This helps, with a
+            `cost_discount` near one, where noise can break the rule. Cost advantages, which are
+            small then, are scaled as above.
+        intent: share of the worlds in which the policy acts without exploration, to tell what it
+            aims at from what it tries. These worlds teach the critics only: as samples of the
+            policy, actions without noise would suggest that noise is bad.
         multiplier: how the price of cost is set.
     """
 
@@ -102,7 +104,7 @@ class PPO:
             raise ArgumentError(f"entropy_weight must be at least 0, not {self.entropy_weight!r}")
 
     def check_kinds(self) -> None:
-        """The multiplier's settings and the layers are what they should be."""
+        """Raise an error unless `multiplier` and `hidden` have the right types."""
         if not isinstance(self.multiplier, Multiplier):
             raise ArgumentError(f"multiplier must be a Multiplier, not {self.multiplier!r}")
         if not isinstance(self.hidden, tuple | list):
@@ -123,7 +125,7 @@ class PPO:
 
     @property
     def intended(self) -> int:
-        """How many worlds are without exploration: the first ones."""
+        """Number of worlds without exploration; they are the first ones."""
         if not self.intent:
             return 0
         return max(1, min(round(self.intent * self.worlds), self.worlds - 1))

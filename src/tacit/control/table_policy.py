@@ -18,7 +18,7 @@ ROUNDING = 1e-5
 
 
 class Policy(Protocol):
-    """What chooses actions: an `Actor`, a `TablePolicy` or an agent of Stable-Baselines3."""
+    """Chooses actions: an `Actor`, a `TablePolicy` or an agent of Stable-Baselines3."""
 
     def predict(
         self,

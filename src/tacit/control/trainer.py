@@ -29,14 +29,14 @@ finish = jax.jit(learning.finish)
 
 CHECKPOINT_EVERY = 20
 REST, REST_SHARE = 10, 0.05
-"""Updates for which a policy that begins as an imitation rests, at most; and of the whole run."""
+"""A policy that begins as an imitation rests for so many updates, but at most this share of all."""
 
 
 class Trainer:
     """PPO on a simulated task, one update at a time.
 
-    An iteration is `roll_out`, then `learn`; whoever wants the policy to learn from other rewards
-    or costs than the true ones puts them into the rollout in between:
+    An iteration is `roll_out`, then `learn`. To train on other rewards or costs than the true
+    ones, replace them in the rollout in between:
 
         rollout = trainer.roll_out()
         facts = trainer.learn(rollout._replace(costs=my_costs(rollout)))
@@ -45,14 +45,14 @@ class Trainer:
     continue bit for bit. Worlds that cannot be saved are reset whenever `state` is taken.
 
     Arguments:
-        task: what to train on.
+        task: the task to train on.
         settings: of PPO.
         seed: of networks, actions and worlds.
         constraints: how many costs the rollouts given to `learn` hold; None for the task's own.
         threads: for the worlds, None for all cores.
 
     Attributes:
-        now: everything that changes.
+        now: everything that changes while it trains.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Trainer:
         return Actor.of(self.now.learner, self.task.action_space, self.settings)
 
     def fresh_learner(self, iteration: int) -> Learner:
-        """One that has seen nothing."""
+        """A learner that has seen nothing."""
         return learning.start(
             self.task.observation_space.shape[0],
             self.task.action_space,
@@ -110,7 +110,7 @@ class Trainer:
 
     @property
     def turn_words(self) -> tuple[int, ...]:
-        """What makes random numbers differ after every `rewind`; nothing before the first."""
+        """Added to seeds so that random numbers differ after every `rewind`; empty before."""
         return (self.turns,) if self.turns else ()
 
     def world_seed(self, iteration: int) -> int:
@@ -174,11 +174,11 @@ class Trainer:
     def learn(self, rollout: Rollout) -> dict[str, float]:
         """Update the policy, the critics and the prices from the rollout that `roll_out` gave.
 
-        It counts what stands in the rollout as `rewards` [T, n] and `costs` [T, n, k], the true
-        ones or others; the ledger, and so the best actor, goes by the true ones.
+        The update uses the `rewards` [T, n] and `costs` [T, n, k] that stand in the rollout. The
+        ledger, and so the choice of the best actor, uses the true ones.
 
         Returns:
-            What to write down about this iteration.
+            Facts about this iteration, for the metrics.
         """
         began = time.perf_counter()
         now = self.now
@@ -231,7 +231,7 @@ class Trainer:
         self.now.learner = learner._replace(multiplier=price)
 
     def rewind(self, share: float) -> None:
-        """Let the last `share` of the run be done again from here, with other random numbers.
+        """Go back so that the last `share` of the run is repeated, with other random numbers.
 
         The state cannot be saved afterwards.
         """
@@ -246,9 +246,12 @@ class Trainer:
         self.forget_episodes()
 
     def begin_as(self, draw: Draw) -> None:
-        """Begin anew as an imitation of experts, but go on with the run.
+        """Replace the policy by an imitation of experts, and go on with the run.
 
-        The policy rests for some updates, until the critics know it.
+        The policy stays as it is for some updates, until the critics know it.
+
+        Arguments:
+            draw: gives steps of the experts.
         """
         now = self.now
         rest = max(1, min(REST, round(REST_SHARE * self.settings.iterations)))
@@ -259,13 +262,13 @@ class Trainer:
         self.forget_episodes()
 
     def forget_episodes(self) -> None:
-        """New episodes in all worlds, and none are remembered."""
+        """Begin new episodes in all worlds, with an empty ledger."""
         self.now.ledger = EpisodeLedger.start(self.settings.worlds)
         self.begin_episodes()
         self.now.ledger.running[:, PARTIAL] = self.worlds.stagger()
 
     def begin_episodes(self) -> None:
-        """New episodes in all worlds; what was summed up in the running ones is dropped."""
+        """Begin new episodes in all worlds and drop the sums of the running ones."""
         now, learner = self.now, self.now.learner
         now.observations = self.worlds.reset(self.world_seed(now.iteration))
         now.ledger.running[:] = 0
@@ -280,13 +283,13 @@ class Trainer:
             self.now.best = Best(actor, score, self.steps)
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on from here, as one tree of arrays."""
+        """Everything that `restore` needs to go on from here, as one tree of arrays."""
         if self.turns:
             raise ArgumentError("a training that was rewound cannot be saved")
         if self.worlds.resumable:
             worlds = self.worlds.state()
         else:
-            # What cannot be saved is begun anew, now and whenever this state is taken up again.
+            # Worlds that cannot be saved begin anew, now and whenever this state is restored.
             self.begin_episodes()
             worlds = {}
         return {**self.now.arrays(self.actor), "worlds": worlds}
@@ -306,7 +309,10 @@ class Trainer:
 
 
 def checkpoint_every(trainer: Trainer) -> int:
-    """Updates between checkpoints; enough for whole episodes where a checkpoint cuts them off."""
+    """Updates between checkpoints.
+
+    Where a checkpoint cuts episodes off, they are so many that whole episodes fit in between.
+    """
     if trainer.worlds.resumable or trainer.task.horizon is None:
         return CHECKPOINT_EVERY
     return max(CHECKPOINT_EVERY, 2 * -(-trainer.task.horizon // trainer.settings.rollout))

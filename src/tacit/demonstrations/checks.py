@@ -31,7 +31,7 @@ def blame(source: object) -> Iterator[None]:
 
 
 def place(episode: int | None, field: str, step: int | None = None) -> str:
-    """Where something is: `episode 3, field 'actions', step 7`."""
+    """The words for a place in the data: `episode 3, field 'actions', step 7`."""
     parts = [] if episode is None else [f"episode {episode}"]
     parts.append(f"field '{field}'")
     if step is not None:
@@ -128,7 +128,7 @@ def padded_field(values: Any, field: str, rows: np.ndarray, dimensions: int) -> 
 
 
 def given_up(array: np.ndarray) -> bool:
-    """Whether nobody is meant to write to the array, nor to the one that it is a view of."""
+    """Whether the array, and the one that it is a view of, are read-only and own their memory."""
     if type(array) is not np.ndarray or not array.flags.c_contiguous or array.flags.writeable:
         return False
     if array.flags.owndata:
@@ -272,7 +272,7 @@ def pad(episodes: Sequence[np.ndarray], field: str) -> np.ndarray:
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """The same array, which nobody can write to any more."""
+    """Make the array read-only, and return it."""
     array.setflags(write=False)
     return array
 

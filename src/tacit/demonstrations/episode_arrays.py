@@ -55,8 +55,8 @@ class EpisodeArrays:
     ) -> None:
         """Check every field and keep it read-only, cut to the longest episode.
 
-        Arrays are copied, unless they are of the right kind and read-only: whoever has called
-        `setflags(write=False)` has given them up, and large ones are not held twice.
+        Arrays are copied, unless they are of the right kind and read-only: after
+        `setflags(write=False)` they are taken over, so that large ones are not held twice.
         """
         rows = checks.episode_lengths(lengths)
         padded = checks.padded_field

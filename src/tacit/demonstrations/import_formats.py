@@ -154,7 +154,7 @@ def from_flat(fields: Mapping[str, np.ndarray]) -> EpisodeArrays:
 
 
 def refuse_jumps(observations: np.ndarray, following: np.ndarray, last: np.ndarray) -> None:
-    """Within an episode, what follows a step must be what the next step starts from."""
+    """Refuse episodes in which a step starts from another observation than the last one led to."""
     if observations.shape != following.shape:
         raise DemonstrationError(
             f"field 'next_observations': has shape {following.shape}, observations have "
@@ -316,7 +316,7 @@ def episode_spans(table: Table) -> list[tuple[int, int]]:
 
 
 def refuse_filled(table: Table, rows: np.ndarray) -> None:
-    """The last row of an episode holds its final observation and nothing else."""
+    """Refuse a last row of an episode that holds more than its final observation."""
     rest = [*table.group("action"), "reward", "cost", "terminated"]
     for name in (name for name in rest if name in table.names):
         for row in rows.tolist():

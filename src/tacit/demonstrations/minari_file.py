@@ -53,7 +53,7 @@ def write_minari(trajectories: EpisodeArrays, path: PathName) -> None:
 
 
 def refuse_foreign_folder(path: Path, data: Path) -> None:
-    """Only a new or empty folder, or an earlier data set, may be written to."""
+    """Refuse to write to a folder that holds anything but an earlier data set."""
     if path.exists() and not path.is_dir():
         raise DemonstrationError(f"{path}: is a file without .hdf5 or .h5; choose another name")
     inside = {item.name for item in path.iterdir()} if path.is_dir() else set()
@@ -231,7 +231,7 @@ def minari_fields(episode: Episode, facts: Mapping[str, Any]) -> dict[str, np.nd
 
 
 def child(group: h5py.Group, name: str, episode: int) -> h5py.Group | h5py.Dataset | None:
-    """A member that lies in this very file, or None."""
+    """A member of the group, or None; links to other files are refused."""
     with readable(place(episode, name)):
         link = group.get(name, getlink=True)
         if link is None:
@@ -315,7 +315,7 @@ def ending(fields: Mapping[str, np.ndarray], steps: int, episode: int) -> bool:
 
 @contextmanager
 def readable(what: str) -> Iterator[None]:
-    """Say in words that HDF5 could not make sense of something."""
+    """Turn the errors of HDF5 inside into a `DemonstrationError` about `what`."""
     try:
         yield
     except DemonstrationError:

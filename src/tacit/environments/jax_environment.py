@@ -1,4 +1,4 @@
-"""Worlds written in JAX as tasks and as Gymnasium environments: one world, or many."""
+"""Worlds written in JAX as Gymnasium environments: one world, or many."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,13 +29,13 @@ SEEDS = 2**32
 
 @eqx.filter_jit
 def start_one(task: JaxWorld, key: PRNGKeyArray) -> tuple[Any, Array]:
-    """`task.reset`, compiled once for each world."""
+    """`task.reset`, compiled once for each task."""
     return task.reset(key)
 
 
 @eqx.filter_jit
 def step_one(task: JaxWorld, state: Any, action: np.ndarray, key: PRNGKeyArray) -> JaxStep:
-    """`task.step`, compiled once for each world."""
+    """`task.step`, compiled once for each task."""
     return task.step(state, jnp.asarray(action), key)
 
 
@@ -62,7 +62,7 @@ class JaxEnvironment(gymnasium.Env[np.ndarray, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Float[np.ndarray, " o"], dict[str, Any]]:
-        """Start an episode; without a seed, the one that the worlds would go on with."""
+        """Start an episode; without a seed, the one with which `JaxWorlds` would go on."""
         super().reset(seed=seed, options=options)
         if seed is not None or self.key is None:
             seed = int(self.np_random.integers(SEEDS)) if seed is None else seed
@@ -166,7 +166,7 @@ class JaxVectorEnvironment(VectorEnv[Float[np.ndarray, "n o"], np.ndarray, np.nd
         observation: Float[np.ndarray, " o"],
         costs: Float[np.ndarray, " k"],
     ) -> dict[str, Any]:
-        """What `final_info` says of the episode that ended in `world`; `before`: one step ago."""
+        """What `final_info` says of the episode that ended in `world`, `before` its last step."""
         return {"cost": cost_of_one(costs)}
 
     def close_extras(self, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Tasks as pure JAX functions: whole training loops over them compile into one program."""
+"""Worlds as pure JAX functions: whole training loops over them compile into one program."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,7 @@ KEY_KIND = "threefry2x32"
 
 
 class JaxStep(NamedTuple):
-    """What one step of one world gave; nothing has been reset.
+    """What one step of one world returns; nothing is reset by it.
 
     Fields:
         state: where the world stands, a pytree.
@@ -39,7 +39,7 @@ class JaxStep(NamedTuple):
 
 
 class ContinuedStep(NamedTuple):
-    """What one step of one world gave, with the next episode begun where one ended.
+    """What one step of one world returns when the next episode starts where one ended.
 
     Fields as in `worlds.Step`, for one world, and `state`, from which the next step starts.
     """
@@ -56,18 +56,18 @@ class ContinuedStep(NamedTuple):
 class JaxWorld(Protocol):
     """One world of a task as pure functions, for use under `jit`, `vmap` and `scan`.
 
-    A task never changes: programs are compiled for it. It can be hashed, by identity if nothing
-    else; or, if it holds large tables, is an `equinox.Module`, so that programs take them as
-    arguments instead of containing them. The state is a pytree of arrays that holds everything,
-    the count of steps included. Arrays should have types of their own (float32, int32), so that
-    JAX's global precision changes nothing.
+    A world never changes, because programs are compiled for it. It can be hashed; or, if it holds
+    large tables, it is an `equinox.Module`, so that programs take them as arguments instead of
+    containing them. `task_from_jax` completes worlds that lack a name or cannot be hashed.
+
+    The state is a pytree of arrays that holds everything, the count of steps included. Arrays
+    should have types of their own (float32, int32), so that JAX's global precision changes nothing.
 
     Fields:
         name: what to call the task.
         observation_space: flat.
         action_space: a flat box or Discrete.
         constraints: what is constrained, one name per true cost.
-        number_of_costs: k.
         horizon: steps after which an episode is truncated; None where there is no such limit.
     """
 
@@ -79,8 +79,6 @@ class JaxWorld(Protocol):
     def action_space(self) -> gymnasium.spaces.Box | gymnasium.spaces.Discrete: ...  # noqa: D102
     @property
     def constraints(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def number_of_costs(self) -> int: ...  # noqa: D102
     @property
     def horizon(self) -> int | None: ...  # noqa: D102
 
@@ -150,7 +148,7 @@ class Standing(NamedTuple):
 
 
 class JaxWorlds:
-    """n worlds of a JAX world behind the contract of `Worlds`, for code outside of JAX.
+    """n copies of a JAX world as `Worlds`, for code outside of JAX.
 
     One call of a jitted function steps all worlds. World i starts from `jax.random.key(seed + i)`
     and splits its key in two at every start and step: one half stays, the other is used.
@@ -167,7 +165,7 @@ class JaxWorlds:
         self.number = check_count("the number of worlds", number)
         self.observation_space = task.observation_space
         self.action_space = task.action_space
-        self.number_of_costs = task.number_of_costs
+        self.number_of_costs = len(task.constraints)
         self.standing: Standing | None = None
 
     def reset(self, seed: int) -> Float[np.ndarray, "n o"]:
@@ -175,7 +173,7 @@ class JaxWorlds:
         return self.stand(start_worlds(self.task, world_keys(seed, self.number)))
 
     def stagger(self) -> Bool[np.ndarray, " n"]:
-        """Nothing: only the task itself knows its clock, and a policy may see it."""
+        """Do nothing: only the world itself knows its clock, and a policy may see it."""
         return np.zeros(self.number, bool)
 
     def step(self, actions: np.ndarray) -> Step:
@@ -228,7 +226,7 @@ class JaxWorlds:
 
 
 def plain_actions(task: JaxWorld, actions: object, number: int) -> np.ndarray:
-    """Checked actions for `number` worlds; whole numbers as int32 whatever JAX's precision is."""
+    """Checked actions for `number` worlds; whole numbers are int32 at any precision of JAX."""
     checked = check_actions(actions, number, task.action_space)
     return checked.astype(np.int32) if checked.dtype.kind == "i" else checked
 

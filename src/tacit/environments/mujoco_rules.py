@@ -42,15 +42,15 @@ Reward = Callable[
 class Noise:
     r"""Gaussian noise on the state that a control step leads to, written into the physics.
 
-    The paper adds N(0, 0.2) to the state of every task. Literally on all of qpos and qvel this
-    cannot be played (the pendulum falls in a third of all single steps), so the default is
+    The paper adds N(0, 0.2) to the state of every task. Added to all of qpos and qvel, nobody can
+    act on it (the pendulum falls in a third of all single steps), so the default is
 
         \dot q' \leftarrow \dot q' + \eta,    \eta_j \sim N(0, std^2) independent.
 
     Fields:
         std: standard deviation; 0 is exactly the deterministic task.
-        on: "velocity" adds it to qvel, "state" to qpos and qvel. An orientation that was moved
-            (the four numbers of the ant's quaternion) is scaled back to length one.
+        on: "velocity" adds it to qvel, "state" to qpos and qvel. The ant's orientation (the
+            four numbers of a quaternion) is then scaled back to length one.
         shared: the benchmark's noise: one draw for all of qpos and another for all of qvel.
     """
 
@@ -125,7 +125,7 @@ def choose_variant(variant: str, *, paper: Choice, benchmark: Choice) -> Choice:
 
 
 def sum_of_squares(values: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
-    """Of each row; rows are summed in the same order however many there are."""
+    """The sum of squares of each row, added up in the same order however many rows there are."""
     return np.square(values).sum(axis=1)
 
 

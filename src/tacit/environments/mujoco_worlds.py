@@ -145,7 +145,7 @@ class MujocoWorlds:
         return self.reset_each([first + world for world in range(self.number)])
 
     def stagger(self) -> Bool[np.ndarray, " n"]:
-        """World i begins as if i/n of its episode had passed; nothing but the end shows."""
+        """Begin world i as if i/n of its episode had passed; only the episode's end shows it."""
         self.elapsed[:] = np.arange(self.number) * self.rules.horizon // self.number
         return self.elapsed > 0
 
@@ -190,7 +190,7 @@ class MujocoWorlds:
         )
 
     def go_on(self, arrival: Arrival) -> tuple[Float[np.ndarray, "n o"], Int[np.ndarray, " m"]]:
-        """Start the next episode where one ended: observations now, and which worlds these are."""
+        """Start the next episode where one ended; returns all observations, and which worlds."""
         worlds = np.flatnonzero(arrival.terminated | arrival.truncated)
         if not len(worlds):
             return arrival.observations, worlds
@@ -223,7 +223,7 @@ class MujocoWorlds:
         return Arrival(self.observe(), rewards, self.costs(), terminated, truncated, diverged)
 
     def simulate(self) -> tuple[Bool[np.ndarray, " n"], bool]:
-        """Run the simulator for one control step; which worlds diverged, and whether any did.
+        """Run the simulator for one control step; returns which worlds diverged, and whether any.
 
         Those are put back to where they were before.
         """
@@ -285,7 +285,7 @@ class MujocoWorlds:
         }
 
     def kept(self) -> dict[str, np.ndarray]:
-        """The arrays that a state consists of, themselves."""
+        """The arrays of which `state` returns copies."""
         kept = {
             "physics": self.batch.state,
             "seeds": self.seeds,
@@ -334,7 +334,7 @@ def usable_cores() -> int:
 
 
 class NoiseBlocks:
-    """std times standard normals, `width` of them for every world and step.
+    """Gaussian noise: `width` numbers of deviation `std` for every world and step.
 
     Block k of a world holds its steps from 256 k on and is drawn from `(seed, stream, k)` when the
     first of them is asked for. The worlds' seeds may only change together with `forget`.
@@ -362,7 +362,7 @@ class NoiseBlocks:
         self.loaded = number
 
     def forget(self) -> None:
-        """Draw the block again before it is used again."""
+        """Draw the block anew when it is next used."""
         self.loaded = -1
 
 
@@ -373,7 +373,7 @@ def draw_starts(
     seeds: Int[np.ndarray, " m"],
     episodes: Int[np.ndarray, " m"],
 ) -> Float[np.ndarray, "m s"]:
-    """How far from the model's own qpos and qvel some episodes start."""
+    """Draw how far from the model's own qpos and qvel some episodes start."""
     offsets = np.empty((len(seeds), positions + velocities))
     for row, seed, episode in zip(offsets, seeds.tolist(), episodes.tolist(), strict=True):
         generator = np.random.default_rng([seed, START_STREAM, episode])

@@ -154,7 +154,7 @@ def is_foreign(name: object) -> bool:
 
 
 class NamedEnvironment:
-    """One world of the task called `name`, for `gymnasium.make`; never an object of this class.
+    """Makes one world of the task called `name`, for `gymnasium.make`.
 
     A class, because Gymnasium looks up the render modes before it calls what makes environments.
     """
@@ -187,7 +187,11 @@ def named_vector_environment(
     given = {"threads": threads, "render_mode": render_mode}
     given = {option: value for option, value in given.items() if value is not None}
     if isinstance(task, SimulatedTask) and task.make_vector is not None:
-        check_options(f"the vector environment of {name}", task.make_vector, given)
+        unknown = [
+            each for each in given if each not in inspect.signature(task.make_vector).parameters
+        ]
+        if unknown:
+            raise TaskError(f"{task.name} has no option {unknown[0]!r} for many environments")
         return task.make_vector(num_envs, **given)
     identifier = f"{NAMESPACE}{find_name(name)}{VERSION}"
     return gymnasium.make_vec(identifier, num_envs, "sync", **given, **options)
@@ -213,7 +217,7 @@ def register_environments() -> None:
 
 
 def spellings() -> dict[str, str]:
-    """Lower-case names to names."""
+    """Names by their lower-case spelling."""
     return {name.lower(): name for name in TASKS}
 
 
@@ -254,7 +258,7 @@ def check_options(name: str, build: Callable[..., object], options: Mapping[str,
 def remembered(
     build: Callable[..., object], options: Mapping[str, Any], task: SimulatedTask
 ) -> dict[str, Any]:
-    """Every option that would build `task` again, as the task itself says it where it does."""
+    """Every option that builds `task` again, with the task's own value where it has one."""
     defaults = {
         option: its.default
         for option, its in inspect.signature(build).parameters.items()

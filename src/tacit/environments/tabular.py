@@ -1,4 +1,4 @@
-"""Tasks with exact dynamics: the lab in which every claim about confidence can be checked."""
+"""Tasks given by arrays, whose dynamics are exact, so that every claim can be checked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class TabularTask:
         horizon: number of steps of an episode.
         temperature: weight of the entropy.
         budget: expected number of violated steps per episode that the experts tolerate.
-        rule_on: whether the rule to be learned speaks of states or of state-action pairs. By
+        rule_on: whether the rule to be learned is about states or about state-action pairs. By
             default: pairs if `costs` differs between actions of some state, states otherwise.
         positions: [S, 2] row and column of each state, for pictures.
         actions: names of the actions, for pictures and tables.
@@ -79,18 +79,23 @@ class TabularTask:
 
     @property
     def number_of_states(self) -> int:
-        """S."""
+        """S, the number of states."""
         return self.transitions.shape[0]
 
     @property
     def number_of_actions(self) -> int:
-        """A."""
+        """A, the number of actions."""
         return self.transitions.shape[1]
 
     @property
     def number_of_queries(self) -> int:
-        """How many points the rule speaks of: S states or S * A pairs."""
+        """How many points the rule decides on: S states or S * A pairs."""
         return self.number_of_states * (self.number_of_actions if self.rule_on == "pair" else 1)
+
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """What is observed at a step: the number of the state."""
+        return ("state",)
 
     @property
     def allowed(self) -> np.ndarray:
@@ -198,7 +203,7 @@ def check_initial(initial: object, states: int) -> np.ndarray:
 
 
 def check_scalars(horizon: object, temperature: object, budget: object) -> None:
-    """A whole horizon, a positive temperature, a budget of zero or more."""
+    """Raise an error unless these are numbers within their bounds."""
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
         raise TaskError(f"horizon must be a whole number of at least 1, not {horizon!r}")
     for field, value, least in (("temperature", temperature, 1e-12), ("budget", budget, 0.0)):
@@ -208,7 +213,7 @@ def check_scalars(horizon: object, temperature: object, budget: object) -> None:
 
 
 def check_rule(rule_on: str | None, costs: np.ndarray) -> str:
-    """What the rule speaks of; by default what the costs show."""
+    """What the rule is about, states or pairs; by default what the costs show."""
     if rule_on not in (None, "state", "pair"):
         raise TaskError(f"rule_on must be 'state' or 'pair', not {rule_on!r}")
     differing = np.flatnonzero((costs != costs[:, :1]).any(axis=1))
@@ -220,7 +225,7 @@ def check_rule(rule_on: str | None, costs: np.ndarray) -> str:
 
 
 def check_labels(positions: object, actions: Sequence[str] | None, shape: Sequence[int]) -> None:
-    """Positions and action names fit the number of states and actions."""
+    """Raise an error unless there is one position per state and one name per action."""
     if positions is not None:
         array = np.asarray(positions)
         if array.shape != (shape[0], 2) or array.dtype.kind not in "iu":

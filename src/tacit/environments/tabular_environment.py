@@ -1,4 +1,4 @@
-"""Walk through a tabular task step by step: the Gymnasium face of `TabularTask`, with a picture."""
+"""A `TabularTask` as a Gymnasium environment, with pictures of its map."""
 
 from typing import Any
 
@@ -115,7 +115,7 @@ def cell_side(task: TabularTask) -> int:
 
 
 def goals_of(task: TabularTask) -> Bool[np.ndarray, " S"]:
-    """Allowed states that keep whoever arrives and pay as well as any other."""
+    """Allowed states that no action leaves and where the reward is the highest of all."""
     states = np.arange(task.number_of_states)
     keeps = (task.transitions[states, :, states] == 1).all(axis=1)
     best = (task.rewards == task.rewards.max()).all(axis=1)

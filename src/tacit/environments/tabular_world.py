@@ -1,5 +1,6 @@
-"""Tabular tasks as pure JAX functions and as simulators, for the methods that learn by doing."""
+"""Tabular tasks as pure JAX functions and as simulators, for methods that learn by trying."""
 
+import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -11,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
 from tacit.environments.jax_environment import JaxEnvironment
-from tacit.environments.jax_world import JaxStep, JaxWorlds
+from tacit.environments.jax_task import task_from_jax
+from tacit.environments.jax_world import JaxStep
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_environment import draw_agent, draw_map
 from tacit.environments.task import SimulatedTask
@@ -41,8 +43,8 @@ class TabularWorld:
     on the time that is left, so a policy must be able to see it.
 
     Reward and cost of a step are `rewards[s, a]` and `costs[s, a]` of the state it was taken *in*.
-    An episode *terminates* at the horizon: the task is to do well within it, nothing lies behind,
-    and the observation tells the time. (`TabularEnvironment` shows the state alone, from which the
+    An episode *terminates* at the horizon: nothing is earned after it, and the observation
+    tells the time. (`TabularEnvironment` shows the state alone, from which the
     end cannot be foreseen, and so calls the same moment a truncation.)
 
     Fields:
@@ -68,13 +70,13 @@ class TabularWorld:
 
     @property
     def number_of_states(self) -> int:
-        """S."""
+        """S, the number of states."""
         return self.rewards.shape[0]
 
     @property
-    def number_of_costs(self) -> int:
-        """One."""
-        return len(self.constraints)
+    def observation_names(self) -> tuple[str, ...]:
+        """One for each state, and the time."""
+        return (*(f"state {place}" for place in range(self.number_of_states)), "time")
 
     @property
     def observation_space(self) -> gymnasium.spaces.Box:
@@ -114,8 +116,8 @@ class TabularWorld:
 def tabular_world(task: TabularTask) -> TabularWorld:
     """`task` in float32, with the running sums from which next states are drawn.
 
-    Float32 resolves probabilities to about 1e-7: what is rarer may never happen. Asked again for
-    the same task it gives the same one, so that what was compiled for it serves further runs.
+    Float32 resolves probabilities to about 1e-7: what is rarer may never happen. The same task
+    gives the same world again, so that programs compiled for it are used again.
     """
     return TabularWorld(
         name=task.name,
@@ -137,12 +139,8 @@ def running_sum(distributions: Float[np.ndarray, "... S"]) -> Float[Array, "... 
 def draw(cumulative: Float[Array, " S"], key: PRNGKeyArray) -> Int[Array, ""]:
     """A state drawn from the distribution with these running sums."""
     # The type is given, as otherwise JAX's global precision would change what is drawn.
-    return drawn(cumulative, jax.random.uniform(key, dtype=jnp.float32))
-
-
-def drawn(cumulative: Float[Array, "*n S"], luck: Float[Array, "*n"]) -> Int[Array, "*n"]:
-    """What luck, uniform in [0, 1), draws by running sums: how many of them lie at or below it."""
-    return jnp.sum(cumulative <= luck[..., None], axis=-1, dtype=jnp.int32)
+    luck = jax.random.uniform(key, dtype=jnp.float32)
+    return jnp.sum(cumulative <= luck, dtype=jnp.int32)
 
 
 class TabularWorldEnvironment(JaxEnvironment):
@@ -151,10 +149,10 @@ class TabularWorldEnvironment(JaxEnvironment):
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 8}  # noqa: RUF012
 
     def __init__(
-        self, task: TabularTask, compiled: TabularWorld, *, render_mode: str | None = None
+        self, task: TabularTask, world: TabularWorld, *, render_mode: str | None = None
     ) -> None:
         check_render_mode(render_mode)
-        super().__init__(compiled)
+        super().__init__(world)
         self.tabular = task
         self.render_mode = render_mode
         self.map: UInt8[np.ndarray, "height width 3"] | None = None
@@ -171,7 +169,7 @@ class TabularWorldEnvironment(JaxEnvironment):
 
 
 def tables_sha256(task: TabularTask) -> str:
-    """A sha256 of all that decides what happens in a task, and what is learned on it."""
+    """A sha256 of everything that decides what happens in a task and what is learned on it."""
     tables = ("transitions", "rewards", "costs", "initial")
     numbers = ("horizon", "temperature", "budget", "rule_on")
     return fingerprint(
@@ -180,23 +178,20 @@ def tables_sha256(task: TabularTask) -> str:
     )
 
 
-def simulated(task: TabularTask) -> SimulatedTask:
-    """`task` as one that can only be stepped: for methods that do not look into its arrays.
+def simulator_of(task: TabularTask | SimulatedTask) -> SimulatedTask:
+    """A table as a task that can only be stepped; a simulated task as it is.
 
-    `threads` is ignored by its worlds: XLA decides.
+    Methods that do not look into the arrays of a table learn on it as on any simulator. The
+    `threads` of its worlds are ignored: XLA decides.
     """
-    compiled = tabular_world(task)
+    if isinstance(task, SimulatedTask):
+        return task
+    world = tabular_world(task)
 
     def make_environment(render_mode: str | None) -> TabularWorldEnvironment:
-        return TabularWorldEnvironment(task, compiled, render_mode=render_mode)
+        return TabularWorldEnvironment(task, world, render_mode=render_mode)
 
-    return SimulatedTask(
-        name=task.name,
-        options={"horizon": task.horizon, "tables_sha256": tables_sha256(task)},
-        observation_space=compiled.observation_space,
-        action_space=compiled.action_space,
-        horizon=task.horizon,
-        constraints=compiled.constraints,
-        make_worlds=lambda number, threads: JaxWorlds(compiled, number),
-        make_environment=make_environment,
+    options = {"horizon": task.horizon, "tables_sha256": tables_sha256(task)}
+    return dataclasses.replace(
+        task_from_jax(world, options=options), make_environment=make_environment
     )

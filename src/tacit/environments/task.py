@@ -1,4 +1,4 @@
-"""What a task is that can only be simulated: a name, two spaces and a way to make worlds."""
+"""A task that can only be simulated: a name, two spaces and a way to make worlds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Many worlds of one task, stepped together: what every simulator offers to the rest of tacit."""
+"""Many worlds of one task, stepped together: what every simulator of tacit can do."""
 
 from typing import NamedTuple, Protocol
 
@@ -12,7 +12,7 @@ RENDER_MODES = ("rgb_array",)
 
 
 class Step(NamedTuple):
-    """What one step of n worlds gave.
+    """What one step of n worlds returned.
 
     Where an episode ended, the world has been reset already: `arrived` is the observation the step
     led to, `observations` the one from which the next step starts. Elsewhere both are the same.
@@ -57,7 +57,7 @@ class Worlds(Protocol):
         ...
 
     def stagger(self) -> Bool[np.ndarray, " n"]:
-        """Right after `reset`: let the first episodes end one after the other, if that can be done.
+        """Let the first episodes after `reset` end one after the other, if that can be done.
 
         Returns which of them will be cut short. Worlds that start together would otherwise reach
         their time limit together for ever, and a batch of steps would show one part of the episode

@@ -15,7 +15,7 @@ from tacit.control.play import Episodes, as_function, play
 from tacit.control.table_policy import TablePolicy
 from tacit.control.tabular_expert import roll_out
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_world import simulated
+from tacit.environments.tabular_world import simulator_of
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate, mean_interval, rate_interval
@@ -205,7 +205,7 @@ def task_to_judge(result: Result, task: TabularTask | SimulatedTask | None) -> S
             "give the task, as in tacit.evaluate(result, task)"
         )
     if isinstance(chosen, TabularTask):
-        chosen = simulated(chosen)
+        chosen = simulator_of(chosen)
     if not isinstance(chosen, SimulatedTask):
         raise ArgumentError(
             "this result was learned on a simulated task and cannot be judged on a "

@@ -53,7 +53,8 @@ def transfer(
         while not run.finished:
             rollout = run.roll_out()
             seen = rollout.within(task.action_space)
-            costs = np.asarray(constraint.cost(seen.observations, seen.actions, confidence))
+            steps = np.asarray(seen.observations), np.asarray(seen.actions)
+            costs = constraint.cost(*steps, confidence)
             paid = np.asarray(reward(seen), np.float32)
             earned = np.where(paid > 0, paid * (1 - costs), paid)
             run.learn(rollout._replace(costs=costs[..., None], rewards=earned))

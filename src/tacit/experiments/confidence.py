@@ -1,4 +1,4 @@
-"""Does a confidence level mean what it says where nothing is exact? CA-ICRL on a simulated task.
+"""Does a confidence level mean what it says where nothing is exact? The default on a simulator.
 
 Every number of demonstrations at every confidence, over several seeds: each combination is a
 comparison of `tacit.experiments.methods` with one method, in a folder of its own.
@@ -80,7 +80,7 @@ def run_confidence(
         records = run_methods(
             out / f"{size}-{level:g}",
             dataclasses.replace(comparison, number=size, confidence=level),
-            methods=("ca-icrl",),
+            methods=("reach",),
             seeds=seeds,
             processes=processes,
             threads=threads,
@@ -146,7 +146,7 @@ def write_all(out: Path, comparison: Comparison, rows: list[Row]) -> None:
     write_json(out / "confidence.json", content)
     with atomic_write(out / "confidence.md") as part:
         part.write_text(
-            f"# CA-ICRL on {comparison.task}, {comparison.steps:,} steps, {rows[0].seeds} seeds\n\n"
+            f"# reach on {comparison.task}, {comparison.steps:,} steps, {rows[0].seeds} seeds\n\n"
             f"{markdown_table(*confidence_table(rows))}\n",
             encoding="utf-8",
         )

@@ -20,7 +20,8 @@ from tacit.environments.tabular import TabularTask
 from tacit.errors import StorageError
 from tacit.evaluation.coverage import reachable_queries, unconstrained_visits
 from tacit.experiments.coverage_cell import Cell, measure
-from tacit.inference.counts.method import TabularCAICRL
+from tacit.inference.confidence.votes import COUNTED_VOTES, LEARNED_VOTES
+from tacit.inference.counts.method import Counts, Likelihood, TableMethod
 from tacit.inference.counts.posterior import RuleFamily, limit_rules, plan_for_rules, subset_rules
 from tacit.reports.coverage_panels import coverage_panels
 from tacit.runs.atomic_write import atomic_write
@@ -82,18 +83,20 @@ def lab_tasks() -> list[TabularTask]:
     ]
 
 
-def methods() -> list[TabularCAICRL]:
-    """Every combination of objective, votes and reading that makes sense."""
-    learners = [("counts", votes) for votes in ("visits", "visits-fallible")]
-    learners += [
-        (objective, votes)
-        for objective in ("evidence", "quantile")
-        for votes in ("independent", "abstain")
-    ]
+def methods() -> list[TableMethod]:
+    """Both methods of tables, with every combination of objective, votes and reading."""
     return [
-        TabularCAICRL(objective=objective, votes=votes, reading=reading)  # pyright: ignore[reportArgumentType]
-        for objective, votes in learners
-        for reading in ("graded", "hard", "soft")
+        *(
+            Counts(votes=votes, reading=reading)
+            for votes in COUNTED_VOTES
+            for reading in ("graded", "hard", "soft")
+        ),
+        *(
+            Likelihood(objective=objective, votes=votes, reading=reading)
+            for objective in ("evidence", "quantile")
+            for votes in LEARNED_VOTES
+            for reading in ("graded", "hard", "soft")
+        ),
     ]
 
 

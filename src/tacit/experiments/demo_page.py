@@ -69,9 +69,13 @@ def violation_fact(demo: Demonstration, confidence: float) -> Fact:
 def map_section(demo: Demonstration) -> Section:
     """The true and the learned rule, side by side."""
     constraint = demo.result.constraint
+    states = np.arange(demo.task.number_of_states)
+    idle = np.zeros_like(states)
     panels = [MapPanel("true rule", demo.task.allowed.astype(float))]
     panels += [
-        MapPanel(f"learned, confidence {confidence:g}", constraint.feasibility_map(confidence))
+        MapPanel(
+            f"learned, confidence {confidence:g}", constraint.feasibility(states, idle, confidence)
+        )
         for confidence in SHOWN
     ]
     return Section(

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from tacit.control.actor import Actor
-from tacit.control.judgement import no_costs
 from tacit.control.presets import preset
 from tacit.control.settings import PPO
 from tacit.control.simulated_expert import described
@@ -23,12 +22,14 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TacitError, TaskError
 from tacit.evaluation.evaluate import EXECUTED_EPISODES, FIRST_EXECUTED, execute
 from tacit.inference.infer import infer
-from tacit.inference.methods import METHODS, forward_preset, kind_of
+from tacit.inference.method import Method
+from tacit.inference.methods import find_method
 from tacit.runs.json_file import read_json, write_json
 from tacit.runs.resumable_run import ProgressCallback, run_until_finished
 from tacit.runs.settings_file import installed_versions, read_settings
 
 NONE = "none"
+METHODS = ("reach", "ca-icrl", "icrl", "vicrl", "bc2l", "gacl", "icl")
 NAMES: tuple[str, ...] = (NONE, *METHODS)
 SETTINGS = "settings.json"
 STOPPED = 130
@@ -78,7 +79,7 @@ class Comparison:
 
     def forward(self, method: str, task: SimulatedTask) -> PPO:
         """Settings of PPO for a method."""
-        base = preset(task) if method == NONE else forward_preset(kind_of(method, {}), task)
+        base = preset(task) if method == NONE else acting(method).forward(task)
         return dataclasses.replace(base, **self.train, steps=self.steps)
 
     def experts_file(self, seed: int) -> Path:
@@ -96,6 +97,13 @@ class Comparison:
                 f"{file} has {len(experts)} demonstrations, fewer than the {self.number} asked for"
             )
         return experts.subset(self.number, seed=seed)
+
+
+def acting(name: str) -> type[Method]:
+    """The class of a method that learns by acting."""
+    kind = find_method(name)
+    assert issubclass(kind, Method)
+    return kind
 
 
 @dataclass(frozen=True)
@@ -207,9 +215,19 @@ def learn_constraint(
     )
     settings = {key: value for key, value in result.settings.items() if key != "versions"}
     facts = result.metrics
+    assert isinstance(result.policy, Actor)
     return Learnt(
         result.policy, result.training, int(facts["steps"]), float(facts["minutes"]), settings
     )
+
+
+class Unconstrained(Trainer):
+    """PPO that knows of no cost."""
+
+    def advance(self) -> dict[str, float]:
+        """One rollout, and one update on its rewards alone."""
+        rollout = self.roll_out()
+        return self.learn(rollout._replace(costs=rollout.costs[..., :0]))
 
 
 def learn_nothing(
@@ -223,7 +241,7 @@ def learn_nothing(
 ) -> Learnt:
     """PPO that knows of no cost."""
     forward = comparison.forward(method, task)
-    trainer = Trainer(task, forward, seed=seed, cost=no_costs, constraints=0, threads=threads)
+    trainer = Unconstrained(task, forward, seed=seed, constraints=0, threads=threads)
     settings = {**described(trainer), "method": method}
     try:
         run_until_finished(
@@ -234,8 +252,10 @@ def learn_nothing(
             every=checkpoint_every(trainer),
             progress=progress,
         )
-        episodes = trainer.ledger.ended.copy()
-        return Learnt(trainer.actor, episodes, trainer.steps, trainer.seconds / 60, settings)
+        now = trainer.now
+        return Learnt(
+            trainer.actor, now.ledger.ended.copy(), trainer.steps, now.seconds / 60, settings
+        )
     finally:
         trainer.close()
 

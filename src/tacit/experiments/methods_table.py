@@ -16,7 +16,7 @@ from tacit.experiments.methods_cell import NONE, Comparison, Record
 from tacit.reports.table import four_digits, markdown_table, p_value, percent
 from tacit.runs.settings_file import installed_versions
 
-REFERENCE = "ca-icrl"
+REFERENCE = "reach"
 SEEDS_FOR_TESTS = 3
 PLACES = {"reward": 0, "feasible_reward": 1, "violation": 2}
 COLUMNS = (
@@ -42,7 +42,7 @@ class Summary:
         feasible_reward: in execution.
         reward: in execution, violating episodes included.
         minutes: of learning, mean.
-        p_feasible_reward: of a t-test against CA-ICRL.
+        p_feasible_reward: of a t-test against `reach`, the default.
         p_violation: likewise.
     """
 

@@ -13,7 +13,7 @@ from tacit.environments.jax_environment import JaxEnvironment, JaxVectorEnvironm
 from tacit.environments.jax_world import Standing, cost_of_one
 from tacit.environments.worlds import RENDER_MODES, check_render_mode
 from tacit.errors import ArgumentError, EpisodeError
-from tacit.highway.highway_task import DriveState, HighwayTask
+from tacit.highway.driving_step import DriveState, HighwayTask
 from tacit.highway.observation import FEATURES, gap_and_speed, reasons_in
 from tacit.highway.scenarios import Scenario
 
@@ -118,7 +118,7 @@ class HighwayVectorEnvironment(JaxVectorEnvironment):
         observation: Float[np.ndarray, " 74"],
         costs: Float[np.ndarray, " k"],
     ) -> dict[str, Any]:
-        """What `final_info` says."""
+        """What `final_info` says of one car."""
         number = int(before.state.scenario[world])
         return describe(self.task, self.scenarios[number], number, observation, costs)
 

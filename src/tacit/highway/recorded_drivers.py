@@ -1,6 +1,6 @@
-"""Recorded drivers as demonstrations: the actions of real people, recovered from where they went.
+"""Recorded drivers as demonstrations: their actions, recovered from where they went.
 
-A driver is taken for the point mass of the driving tasks, so a path p_0 ... p_T and a first
+The driving tasks move a point mass, so a path p_0 ... p_T and a first
 velocity v_0 leave only the accelerations a_t open:
 
     p_t = p_0 + v_0 t dt + dt^2 sum_{k < t} (t - k - 1/2) a_k
@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.jax_world import JaxStep
 from tacit.highway.driving import Highway
-from tacit.highway.highway_task import STRONGEST, HighwayTask
+from tacit.highway.driving_step import STRONGEST, HighwayTask
 from tacit.highway.observation import reasons_in
 from tacit.highway.recording import RecordingError
 
@@ -38,7 +38,7 @@ REFUSED = ("off_road", "collision")
 
 
 class Recovered(NamedTuple):
-    """What became of the recorded drivers.
+    """Recorded drivers as demonstrations.
 
     Fields:
         trajectories: their episodes.
@@ -85,9 +85,9 @@ def recover_actions(
 def drive(highway: Highway, progress: Any = None) -> Recovered:
     """Let every recorded driver of a task drive its own scenario again.
 
-    Who then leaves the road or collides is left out: the ego has a size of its own, which is not
-    that of the recorded car. So is who cannot be followed within five centimetres: recordings hold
-    jumps that no car can make.
+    Drivers who then leave the road or collide are left out: the size of the ego is not that of the
+    recorded car. Drivers whose path cannot be followed within five centimetres are left out too:
+    recordings hold jumps that no car can make.
     """
     longest = max(scenario.limit for scenario in highway.scenarios)
     actions = np.zeros((len(highway.scenarios), longest, 2), np.float32)
@@ -121,7 +121,7 @@ def collected(
     start: Float[np.ndarray, "n 74"],
     steps: JaxStep,
 ) -> Recovered:
-    """The episodes up to their ends."""
+    """Cut the episodes at their ends, and leave out drivers that cannot be replayed."""
     ended = steps.terminated | steps.truncated
     lengths = ended.argmax(axis=0) + 1
     dropped: Counter[str] = Counter()

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, Shaped
 from tacit.demonstrations import checks
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_world import simulated
+from tacit.environments.tabular_world import simulator_of
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, DemonstrationError
 from tacit.inference.counts.visits import visits_of
@@ -154,7 +154,7 @@ def as_simulated(
     observations[:, :, -1] = np.arange(rows) / task.horizon
     beyond = np.arange(rows) > demonstrations.lengths[:, None]
     observations[beyond] = 0
-    return simulated(task), Trajectories(
+    return simulator_of(task), Trajectories(
         observations=observations,
         actions=demonstrations.actions,
         rewards=demonstrations.rewards,

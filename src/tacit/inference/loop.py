@@ -325,7 +325,7 @@ class Inference:
                 "seed": self.seed,
                 "demonstrations": len(self.experts),
             },
-            names=getattr(self.task, "observation_names", ()),
+            names=tuple(self.task.observation_names),
         )
         return Result(
             constraint=constraint,

@@ -56,7 +56,7 @@ def confidence_curves(
 
 
 def draw_violation(axes: Axes, places: np.ndarray, violation: Band, expert: float) -> None:
-    """The violation panel: measured band, promise, and where the promise would be broken."""
+    """Draw the violation panel: measured band, promise, and where the promise is broken."""
     style_axes(
         axes,
         title="Violation of the true rule",
@@ -71,7 +71,7 @@ def draw_violation(axes: Axes, places: np.ndarray, violation: Band, expert: floa
 
 
 def draw_promise(axes: Axes, highest: float) -> None:
-    """The line 1 - confidence, shaded above it, on a y axis that holds `highest` as well."""
+    """Draw the line 1 - confidence and shade above it, on a y axis that holds `highest` too."""
     ends = np.linspace(*axes.get_xlim(), 100)
     promise = 1 - ends
     top = float(min(1.02, 1.1 * max(highest, promise[0])))
@@ -100,12 +100,12 @@ def draw_promise(axes: Axes, highest: float) -> None:
 
 
 def draw_level(axes: Axes, level: float, label: str) -> None:
-    """A dotted horizontal line at a level to compare with."""
+    """Draw a dotted horizontal line at a level to compare with."""
     axes.axhline(level, color=INK, linestyle=":", linewidth=1.5, label=label, zorder=2.2)
 
 
 class Measured(Protocol):
-    """What was measured at one confidence."""
+    """Violation and reward measured at one confidence."""
 
     @property
     def confidence(self) -> float: ...  # noqa: D102
@@ -156,7 +156,7 @@ def band_of(estimates: Sequence[Estimate]) -> Band:
 def coverage_against_confidence(
     confidences: Sequence[float] | np.ndarray, joint: Band, pointwise: Band
 ) -> Figure:
-    """How often the learned rule was safe, against how often it promised to be.
+    """How often the learned rule was safe, against how often it was asked to be.
 
     `joint` is the share of data sets in which every state that the learned rule allows is truly
     allowed; `pointwise` is the share of allowed states that are truly allowed. A point on or above
@@ -190,7 +190,7 @@ def coverage_against_confidence(
 
 
 def draw_diagonal(axes: Axes) -> None:
-    """What was asked for, with the region that falls short of it shaded."""
+    """Draw the diagonal (as safe as asked for), and shade the region that is less safe."""
     ends = np.array(axes.get_xlim())
     axes.fill_between(ends, -0.1, ends, color=BROKEN, linewidth=0, zorder=0.5)
     axes.plot(

@@ -28,7 +28,7 @@ def feasibility_curve(
     quantity: str,
     forbidden_below: float | None = None,
 ) -> Figure:
-    """One line for each confidence; ticks where each expert turned back.
+    """Feasibility against a quantity, one line for each confidence, and where experts turned back.
 
     Arguments:
         values: of the quantity.

@@ -1,11 +1,10 @@
 """Maps of feasibility: of a rule on tables, true and learned, and of car following."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.figure import Figure
@@ -26,7 +25,6 @@ from tacit.reports.style import (
     legend_under,
     new_figure,
     set_title,
-    style_axes,
 )
 
 TOLERANCE = 1e-6
@@ -115,7 +113,7 @@ def figure_size(grid: Grid, rows: int, columns: int) -> tuple[float, float]:
 
 
 def draw_map(axes: Axes, task: TabularTask, grid: Grid, panel: MapPanel, line: int) -> QuadMesh:
-    """One panel: coloured cells, walls, hatched truth, start and goal; `line` letters a line."""
+    """Draw coloured cells, walls, hatched truth, start and goal; `line` letters of title a line."""
     rows, columns = grid.shape
     axes.set_facecolor(WALL)
     mesh = axes.pcolormesh(
@@ -158,7 +156,7 @@ def on_map(task: TabularTask, grid: Grid, panel: MapPanel) -> np.ma.MaskedArray:
 
 
 def hatch_forbidden(axes: Axes, grid: Grid) -> None:
-    """Diagonals through every truly forbidden cell, and a line around the region they form."""
+    """Draw diagonals through truly forbidden cells, and a line around the region they form."""
     cells = np.argwhere(grid.forbidden)
     half = np.array([[[-0.5, 0.5], [0.5, -0.5]]])
     # A long strip has more cells than lines can be told apart.
@@ -182,7 +180,7 @@ def hatch_forbidden(axes: Axes, grid: Grid) -> None:
 
 
 def mark_ends(axes: Axes, task: TabularTask, grid: Grid) -> None:
-    """S where episodes may start (at most ten places), G at the goals."""
+    """Write S where episodes may start (at most ten places), and G at the goals."""
     size = float(np.clip(150 / max(grid.shape), 7.5, 13))
     for letter, states in (("S", starts_of(task)), ("G", goals_of(task))):
         for row, column in grid.cells[states]:
@@ -214,7 +212,7 @@ def goals_of(task: TabularTask) -> np.ndarray:
 
 
 def label_columns(shown: Sequence[Axes], columns: int) -> None:
-    """State numbers under the lowest of the stacked strips."""
+    """Write state numbers under the lowest of the stacked strips."""
     step = max(1, round(columns / 10 / 5) * 5) if columns > 10 else 1
     for axes in shown:
         axes.set_xticks(np.arange(0, columns, step))
@@ -226,7 +224,7 @@ def label_columns(shown: Sequence[Axes], columns: int) -> None:
 def add_colour_bar(
     figure: Figure, mesh: QuadMesh, places: list[Axes], *, pairs: bool, wide: bool
 ) -> None:
-    """The scale from forbidden to allowed, in words and numbers."""
+    """Add the scale from forbidden to allowed, in words and numbers."""
     bar = figure.colorbar(
         mesh, ax=places, fraction=0.04, pad=0.015, aspect=12 if wide else 22, shrink=0.95
     )
@@ -257,7 +255,7 @@ class HatchedHandler(HandlerPatch):
 
 
 def add_legend(figure: Figure, task: TabularTask, grid: Grid) -> None:
-    """What the marks mean, under the maps; only the marks that occur."""
+    """Explain the marks that occur, under the maps."""
     forbidden = "truly forbidden" + (" for some action" if task.rule_on == "pair" else "")
     hatched = Patch(facecolor="none", edgecolor=INK, label=forbidden)
     handles: list[Patch | Line2D] = [hatched] if grid.forbidden.any() else []
@@ -271,41 +269,3 @@ def add_legend(figure: Figure, task: TabularTask, grid: Grid) -> None:
     if handles:
         handlers = {hatched: HatchedHandler()}
         legend_under(figure, handles, columns=len(handles), handler_map=handlers)
-
-
-def driving_map(
-    gaps: Float[np.ndarray, " g"],
-    speeds: Float[np.ndarray, " s"],
-    maps: Mapping[float, Float[np.ndarray, "s g"]],
-    seen: Float[np.ndarray, "n 2"],
-) -> Figure:
-    """Feasibility against gap and speed, as a traffic engineer looks at following traffic.
-
-    One panel for each confidence: blue where the constraint calls driving feasible, red where not.
-
-    Arguments:
-        gaps: metres to the leader.
-        speeds: m/s.
-        maps: confidence -> feasibility.
-        seen: (gap, speed) of drivers, drawn as points.
-    """
-    figure = new_figure(3.9, width=8.2)
-    panels = figure.subplots(1, len(maps), sharey=True, squeeze=False)[0]
-    drawn = None
-    for number, (axes, (level, feasibility)) in enumerate(zip(panels, maps.items(), strict=True)):
-        up = "speed (m/s)" if number == 0 else ""
-        style_axes(axes, title=f"confidence {level:g}", across="gap to the leader (m)", up=up)
-        # As a picture: the many small rectangles of a mesh show seams.
-        extent = (gaps[0], gaps[-1], speeds[0], speeds[-1])
-        drawn = axes.imshow(
-            feasibility, extent=extent, aspect="auto", origin="lower", cmap="RdYlBu",
-            vmin=0, vmax=1, interpolation="nearest", zorder=0.5,
-        )  # fmt: skip
-        axes.plot(*seen.T, ".", color=INK, markersize=1.5, alpha=0.35, zorder=2)
-        axes.grid(visible=False)
-        axes.set_xlim(gaps[0], gaps[-1])
-        axes.set_ylim(speeds[0], speeds[-1])
-    assert drawn is not None
-    bar = figure.colorbar(drawn, ax=panels, fraction=0.04, pad=0.02)
-    bar.set_label("feasibility")
-    return figure

@@ -198,7 +198,7 @@ def inline_svg(figure: Figure, prefix: str) -> str:
     buffer = io.StringIO()
     with matplotlib.rc_context(SVG_SETTINGS):
         figure.savefig(buffer, format="svg", metadata=NO_METADATA)
-    # Arranging a figure again moves its parts by a hair; once is enough, for equal bytes.
+    # Arranging a figure twice moves its parts slightly; once only, so that bytes are equal.
     figure.set_layout_engine("none")
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
@@ -209,13 +209,13 @@ def inline_svg(figure: Figure, prefix: str) -> str:
 
 
 def shorten(path: str) -> str:
-    """Coordinates with two decimals, a hundredth of a point: half the bytes, no visible change."""
+    """The path with two decimals, a hundredth of a point: half the bytes, no visible change."""
     path = re.sub(r"-?\d+\.\d{3,}", lambda hit: f"{float(hit[0]):.2f}", path)
     return re.sub(r"\s+", " ", path)
 
 
 def renumber_ids(text: str, prefix: str) -> str:
-    """Ids that something refers to become `prefix-1`, `prefix-2`, ...; the others go."""
+    """The text with ids `prefix-1`, `prefix-2`, ...; ids that nothing refers to are removed."""
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
     found = dict.fromkeys(re.findall(r'\sid="([^"]+)"', text))
     names = {old: f"{prefix}-{place}" for place, old in enumerate(used_in_order(found, used), 1)}

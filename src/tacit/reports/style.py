@@ -51,7 +51,7 @@ def new_figure(height: float, *, width: float = WIDTH, compressed: bool = False)
 
 
 def style_axes(axes: Axes, *, title: str = "", across: str = "", up: str = "") -> None:
-    """Title at the left, named axes, light horizontal grid, no box."""
+    """Set title (at the left) and names of the axes, a light horizontal grid, and no box."""
     axes.set_facecolor(PAPER)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#9aa5b1")
@@ -64,14 +64,14 @@ def style_axes(axes: Axes, *, title: str = "", across: str = "", up: str = "") -
 
 
 def set_title(axes: Axes, title: str) -> None:
-    """A bold title over the left edge; dollar signs in it mean dollars, not mathematics."""
+    """Set a bold title over the left edge; dollar signs in it mean dollars, not mathematics."""
     axes.set_title(
         title, loc="left", fontsize=TITLE_SIZE, fontweight="bold", color=INK, parse_math=False
     )
 
 
 def confidence_axis(axes: Axes, confidences: np.ndarray, *, ticks: int = 9) -> None:
-    """The x axis for confidence levels in percent, with a little air at both ends."""
+    """Show confidence levels on the x axis in percent, with a little air at both ends."""
     lowest, highest = float(confidences.min()), float(confidences.max())
     air = 0.04 * (highest - lowest) or 0.1
     axes.set_xlim(max(0.0, lowest - air), min(1.0, highest + air))
@@ -80,18 +80,18 @@ def confidence_axis(axes: Axes, confidences: np.ndarray, *, ticks: int = 9) -> N
 
 
 def percent(share: float, _: float | None = None) -> str:
-    """0.125 as 12.5%."""
+    """A share in percent for the ticks of an axis: 0.125 as 12.5%."""
     return f"{round(100 * share, 6):g}%".replace("-", "−")
 
 
 def share_axis(axes: Axes) -> None:
-    """The y axis for shares from 0 to 100 percent."""
+    """Show shares on the y axis, from 0 to 100 percent."""
     axes.set_ylim(-0.02, 1.04)
     axes.yaxis.set_major_formatter(percent)
 
 
 def stretched_share_axis(axes: Axes, top: float) -> None:
-    """The y axis for shares of which small ones matter: 1 percent can be told from 3.
+    """Show shares on the y axis so that small ones matter: 1 percent can be told from 3.
 
     Heights are square roots of shares, which is also the scale on which shares of any size are
     known equally well.
@@ -115,7 +115,7 @@ def signed_square(values: np.ndarray) -> np.ndarray:
 
 
 def legend_below(axes: Axes, *, columns: int = 2) -> None:
-    """A legend under the axes, where it covers no data."""
+    """Put a legend under the axes, where it covers no data."""
     axes.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, -0.2),
@@ -127,7 +127,7 @@ def legend_below(axes: Axes, *, columns: int = 2) -> None:
 
 
 def legend_under(figure: Figure, handles: Sequence[Artist], *, columns: int, **options) -> None:
-    """A legend under the whole figure."""
+    """Put a legend under the whole figure."""
     figure.legend(
         handles=list(handles),
         loc="outside lower center",
@@ -196,7 +196,7 @@ def sorted_bands(
 def draw_band(
     axes: Axes, places: np.ndarray, band: Band, *, colour: str, label: str, marker: str = "o"
 ) -> Line2D:
-    """The interval as a tinted band with whiskers, the values as a line with markers over it."""
+    """Draw the intervals as a tinted band with whiskers, and the values as a line with markers."""
     axes.fill_between(places, band.low, band.high, color=colour, alpha=0.18, linewidth=0, zorder=2)
     axes.vlines(places, band.low, band.high, color=colour, alpha=0.55, linewidth=1.2, zorder=2.5)
     (line,) = axes.plot(

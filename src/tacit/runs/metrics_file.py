@@ -181,8 +181,8 @@ def read_metrics(path: Path) -> list[dict[str, int | float]]:
 def check_metrics(metrics: dict[str, Any]) -> dict[str, int | float]:
     """The metrics as plain numbers; an error names the quantity that is none.
 
-    NaN and infinity are errors: JSON has no word for them, and a run in which they occur should be
-    heard about, not drawn as a gap. A quantity that has no value at a step is left out instead.
+    NaN and infinity are errors: JSON cannot write them, and users should learn of them rather than
+    see a gap in a curve. A quantity that has no value at a step is left out instead.
     """
     if STEPS not in metrics:
         raise ArgumentError(f"metrics without {STEPS!r}: say after how many steps they were taken")

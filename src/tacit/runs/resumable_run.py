@@ -15,12 +15,12 @@ class ResumableRun(Protocol):
 
     @property
     def iteration(self) -> int:
-        """Advances so far."""
+        """How many advances were made so far."""
         ...
 
     @property
     def steps(self) -> int:
-        """Environment steps so far."""
+        """How many environment steps were made so far."""
         ...
 
     @property

@@ -32,7 +32,7 @@ DAMAGED = "checkpoint.damaged.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """A checkpoint.
+    """A checkpoint as it was read.
 
     Fields:
         tree: the state of the run.
@@ -44,7 +44,7 @@ class Saved:
 
 
 class FolderLock:
-    """Held from creation to `release`; the operating system lets go of it if the process dies.
+    """A lock held from creation to `release`, or until the operating system ends the process.
 
     The lock is on an open file, not on the file's existence, so that nothing has to be cleaned up
     after a crash, and the file stays where it is. Where there is no such lock (Windows, some
@@ -108,7 +108,7 @@ class RunFolder:
 
     Fields:
         path: the folder.
-        notices: sentences for the user about what was not as expected and went on all the same.
+        notices: sentences for the user about what was unexpected but did not stop the run.
     """
 
     def __init__(self, path: Path, lock: FolderLock, notices: list[str]):
@@ -158,7 +158,7 @@ class RunFolder:
         self.events.add(line)
 
     def metrics(self) -> list[dict[str, int | float]]:
-        """All that was recorded and not undone by going back to a checkpoint."""
+        """The recorded lines, without those that going back to a checkpoint has dropped."""
         return read_metrics(self.path / METRICS)
 
     def save(self, tree: Any, /, **facts: Any) -> Path:
@@ -181,7 +181,7 @@ class RunFolder:
         return current
 
     def latest(self, like: Any) -> Saved | None:
-        """Go back to the newest checkpoint that is undamaged, or to the beginning if there is none.
+        """Go back to the newest undamaged checkpoint, or to the beginning if there is none.
 
         What was recorded after that checkpoint is dropped: it will be recorded again. `like` is a
         tree with the names, shapes and dtypes of the saved one; it is not looked at where there is
@@ -254,7 +254,7 @@ class RunFolder:
         self.writable = True
 
     def set_aside(self, path: Path) -> None:
-        """Move a damaged checkpoint out of the way, for somebody to look at."""
+        """Rename a damaged checkpoint, so that users can examine it."""
         try:
             os.replace(path, self.path / DAMAGED)
         except OSError as error:
@@ -312,6 +312,6 @@ def require_settings(settings: Path) -> None:
     """Raise an error if there are checkpoints whose settings are unknown."""
     if not settings.exists():
         raise StorageError(
-            f"{settings.parent}: has a checkpoint but no {settings.name}, so that nobody knows "
-            "what it belongs to; choose another folder, or restore the file"
+            f"{settings.parent}: has a checkpoint but no {settings.name}, so that its settings are "
+            "unknown; choose another folder, or restore the file"
         )

@@ -14,7 +14,7 @@ PACKAGES = ("tacit", "jax", "numpy", "scipy", "gymnasium", "equinox", "optax")
 
 
 def keep_settings(path: Path, settings: dict[str, Any], label: str) -> list[str]:
-    """Write the settings to `path`, or make sure that those in it are the same.
+    """Write the settings to `path`, or raise an error if it holds other ones.
 
     Other versions of libraries are allowed; the file then lists them under `continued_with`. The
     sentences that this returns say which they are.

@@ -55,7 +55,7 @@ def write_tree(path: Path, tree: Any, header: dict[str, Any]) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """The content of a file, found to be undamaged.
+    """The content of a file whose checksum was right.
 
     Fields:
         path: the file.
@@ -185,7 +185,7 @@ def encode(name: str, leaf: Any) -> np.ndarray:
 
 
 def decode(array: np.ndarray, entry: dict[str, Any], like: Any) -> Any:
-    """What `encode` was given: the value from the file, as the kind of object that `like` is."""
+    """The inverse of `encode`: the value from the file, as the kind of object that `like` is."""
     kind = type(like)
     if kind is str:
         return array.tobytes().decode("utf-8", "surrogatepass")

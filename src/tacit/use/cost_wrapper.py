@@ -12,7 +12,7 @@ from gymnasium.vector.utils import iterate
 from gymnasium.wrappers import Autoreset
 from jaxtyping import Bool, Float
 
-from tacit.environments.gymnasium_wrappers import kept
+from tacit.environments.gymnasium_worlds import kept
 from tacit.errors import ArgumentError, EpisodeError
 from tacit.use.judge import AnyConstraint, Judge
 

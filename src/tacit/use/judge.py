@@ -10,7 +10,7 @@ from gymnasium.spaces.utils import flatten
 from jaxtyping import Bool, Float, Int, Shaped
 
 from tacit.control.learner import within
-from tacit.environments.gymnasium_wrappers import flat_actions, flat_box
+from tacit.environments.gymnasium_worlds import flat_actions, flat_box
 from tacit.errors import ArgumentError
 from tacit.inference.constraint import Constraint
 from tacit.inference.constraint_model import Spaces

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from tacit.highway.text_table import TextTable
-from tacit.highway.three_files import ThreeFiles
+from text_table import TextTable
+
+from tacit.highway.tracks import ThreeFiles
 
 FEWEST_ROWS = 10
 """Of the vehicle that is damaged, so that something is left of it."""

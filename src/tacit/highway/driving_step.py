@@ -3,8 +3,8 @@
     a  = 11.5 m/s^2 * action, cut to a length of 11.5     (along, left)
     s' = s + v dt + a dt^2 / 2,   v' = v + a dt
 
-Reward: +50 at the goal, -50 for a collision, -20 off the road, -10 when time is out. Others replay
-what was recorded and do not react.
+Reward: +50 at the goal, -50 for a collision, -20 off the road, -10 when time is out. Other
+vehicles replay what was recorded and do not react.
 """
 
 from functools import partial
@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from tacit.environments.jax_world import JaxStep
-from tacit.highway.boxes import (
+from tacit.highway.geometry import (
     Box,
     gap_on_axes,
     heading,
@@ -47,7 +47,7 @@ REWARDS = {"goal": 50.0, "time_out": -10.0, "collision": -50.0, "off_road": -20.
 
 
 class DriveState(NamedTuple):
-    """Where a drive stands.
+    """The state of a drive.
 
     Fields:
         scenario: which one.
@@ -87,7 +87,7 @@ class HighwayTask(eqx.Module):
 
     @property
     def number_of_costs(self) -> int:
-        """One or two."""
+        """One for each constraint."""
         return len(self.constraints)
 
     @property
@@ -172,7 +172,7 @@ class HighwayTask(eqx.Module):
         lane = lane_of(around.boundaries, around.lanes, box.d)
         frame = self.frame(state)
         lanes = lane_of(around.boundaries, around.lanes, frame[:, 1])
-        # Who has left the road has no lane, and nobody beside him.
+        # Beyond the ends of the road the ego has no neighbours.
         lanes = jnp.where(on_road(box, around), lanes, jnp.int32(-9))
         neighbours = find_neighbours(box, vs, lane, frame, lanes)
         ego = Ego(box, vs, vd, state.acceleration, lane)
@@ -192,9 +192,9 @@ class HighwayTask(eqx.Module):
         )
 
     def collides(self, before: DriveState, now: DriveState) -> Bool[Array, ""]:
-        """Whether what the ego covered in the step meets what anybody else did.
+        """Whether the area that the ego swept in the step meets that of another vehicle.
 
-        The published simulator lets the others sweep one step further, up to the next moment.
+        The published simulator (`legacy`) lets the others sweep one step further.
         """
         ego = swept(ego_box(before), ego_box(now))
         frames = [read_frame(self.frame(before)), read_frame(self.frame(now))]

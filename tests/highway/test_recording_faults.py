@@ -6,14 +6,14 @@ import warnings
 from functools import cache
 
 import pytest
+from recording_faults import FAULTS
+from text_table import TextTable
+from written_recordings import read_highd
 
-from tacit.errors import ArgumentError, StorageError
-from tacit.highway.faults import FAULTS, find_fault
-from tacit.highway.highd_files import read_highd
+from tacit.errors import StorageError
 from tacit.highway.highd_writer import write_highd
 from tacit.highway.recording import RecordingError
-from tacit.highway.text_table import TextTable
-from tacit.highway.traffic import Traffic
+from tacit.highway.synthetic_traffic import Traffic
 
 FILES = ("recordingMeta", "tracksMeta", "tracks")
 ALL = set(FILES)
@@ -114,9 +114,9 @@ def test_a_reader_does_what_is_expected(damaged, name):
         warnings.simplefilter("always")
         if FAULTS[name].expected == "error":
             with pytest.raises(RecordingError, match="01_"):
-                read_highd(folder, 1)
+                read_highd(folder, "01")
             return
-        ways = read_highd(folder, 1)
+        ways = read_highd(folder, "01")
     assert len(ways) == 2
     assert len(caught) == (FAULTS[name].expected == "warning")
 
@@ -226,8 +226,6 @@ def test_columns_come_and_go(whole, damaged, name, lost, new):
     assert now.cells("x") == before.cells("x")
 
 
-def test_an_unknown_fault_and_a_folder_without_recordings_are_named(tmp_path):
-    with pytest.raises(ArgumentError, match="'rust'; there are missing-tracks-file"):
-        find_fault("rust")
+def test_a_folder_without_recordings_is_named(tmp_path):
     with pytest.raises(StorageError, match="nothing to damage"):
         FAULTS["empty-file"].inject(tmp_path)

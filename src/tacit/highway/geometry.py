@@ -1,10 +1,17 @@
-"""Boxes that point somewhere: how far apart they are, whether they touch, what they sweep over."""
+"""Boxes with a heading (distance, overlap, swept area), and the route to a goal.
+
+A route has three straight pieces: the middle of the start lane, one change of lane, and the middle
+of the goal's lane. Places on it are given by the distance travelled along it.
+"""
 
 import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
+
+LOOK_AHEAD = (-1000.0, 0.0, 5.0, 15.0, 100.0)
+"""Where the route is shown, in metres from the ego's place on it; cut to the route's ends."""
 
 
 class Box(NamedTuple):
@@ -25,12 +32,12 @@ class Box(NamedTuple):
 
 
 def length(s: Array, d: Array) -> Array:
-    """Of a vector; `jnp.hypot`, which guards against overflow, is many times slower."""
+    """Length of a vector; `jnp.hypot`, which guards against overflow, is many times slower."""
     return jnp.sqrt(s * s + d * d)
 
 
 def heading(vs: Array, vd: Array) -> tuple[Array, Array]:
-    """Cosine and sine of the direction of travel; along the road for what stands still."""
+    """Cosine and sine of the direction of travel; along the road at a standstill."""
     speed = length(vs, vd)
     still = speed < 1e-6
     safe = jnp.where(still, 1.0, speed)
@@ -74,7 +81,7 @@ def corner_distance(one: Box, other: Box) -> Array:
 def distance(one: Box, other: Box) -> Float[Array, "*n"]:
     """The smallest distance between two boxes; 0 where they touch.
 
-    Between rectangles apart it is always taken at a corner of one of them.
+    Two rectangles that do not touch are nearest at a corner of one of them.
     """
     apart = jnp.minimum(corner_distance(one, other), corner_distance(other, one))
     return jnp.where(overlap(one, other), 0.0, apart)
@@ -97,4 +104,64 @@ def swept(before: Box, after: Box) -> Box:
         (left - right) / 2,
         after.cos,
         after.sin,
+    )
+
+
+class Route(NamedTuple):
+    """Four points joined by three straight pieces.
+
+    Fields:
+        s, d: [4] of the points; s rises.
+    """
+
+    s: Float[Array, " 4"]
+    d: Float[Array, " 4"]
+
+
+class Place(NamedTuple):
+    """Where a point stands beside the route.
+
+    Fields:
+        along: distance travelled on the route up to the nearest point of it.
+        left: signed distance from the route, positive on its left.
+        beyond: how far the point lies before the route's start or past its end.
+    """
+
+    along: Float[Array, ""]
+    left: Float[Array, ""]
+    beyond: Float[Array, ""]
+
+
+def pieces(route: Route) -> tuple[Array, Array, Array, Array]:
+    """Unit vector, length and start (travelled) of each of the three pieces."""
+    s, d = jnp.diff(route.s), jnp.diff(route.d)
+    distance = length(s, d)
+    return *heading(s, d), distance, jnp.cumsum(distance) - distance
+
+
+def find_place(route: Route, s: Array, d: Array) -> Place:
+    """The nearest point of the route."""
+    cos, sin, size, start = pieces(route)
+    to_s, to_d = s - route.s[:3], d - route.d[:3]
+    forward = to_s * cos + to_d * sin
+    inside = jnp.clip(forward, 0, size)
+    away = length(to_s - inside * cos, to_d - inside * sin)
+    nearest = jnp.argmin(away)
+    left = (to_d * cos - to_s * sin)[nearest]
+    end = size[2]
+    beyond = jnp.maximum(jnp.maximum(-forward[0], forward[2] - end), 0)
+    return Place((start + inside)[nearest], left, beyond)
+
+
+def point_at(route: Route, along: Array) -> tuple[Array, Array, Array]:
+    """Points at distances travelled, cut to the route's ends: s, d and the heading there."""
+    cos, sin, size, start = pieces(route)
+    along = jnp.clip(along, 0, start[2] + size[2])
+    piece = (along >= start[1]).astype(jnp.int32) + (along >= start[2])
+    forward = along - start[piece]
+    angle = jnp.arctan2(sin, cos)
+    return (
+        route.s[piece] + forward * cos[piece],
+        route.d[piece] + forward * sin[piece],
+        angle[piece],
     )

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from made_roads import DT, moving, road, task_of
 from plain_geometry import box_distance, vehicle_box
-from written_recordings import highd_tables, write_three
+from written_recordings import highd_tables, read_highd, write_three
 
 from tacit.highway.driving import build_highway
-from tacit.highway.highd_files import read_highd
-from tacit.highway.highway_task import STRONGEST
+from tacit.highway.driving_step import STRONGEST
 from tacit.highway.observation import FEATURES, PLACES
 from tacit.highway.recording import TRUCK
 from tacit.precision import double_precision
@@ -82,7 +81,7 @@ NUMBERS = {name: number for number, name in enumerate([*SCENES, *RECORDED])}
 def task(tmp_path_factory):
     """All scenes in one task: programs are compiled once."""
     tables = highd_tables(vehicles=16, frames=80)
-    one, two = read_highd(write_three(tmp_path_factory.mktemp("two ways"), tables), 3)
+    one, two = read_highd(write_three(tmp_path_factory.mktemp("two ways"), tables), "03")
     # A picture of 420 m, whose end nobody has reached yet.
     ways = dataclasses.replace(one, start=-420.0), dataclasses.replace(two, end=420.0)
     recorded = [(ways[(ego + 1) % 2], ego) for ego in RECORDED.values()]

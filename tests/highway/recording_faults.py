@@ -9,10 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from tacit.errors import ArgumentError, StorageError
-from tacit.highway.text_table import TextTable
-from tacit.highway.three_files import ThreeFiles, three_files
-from tacit.highway.vehicle_faults import (
+from text_table import TextTable
+from vehicle_faults import (
     cut_frames,
     cut_to_one_frame,
     drop_description,
@@ -27,6 +25,9 @@ from tacit.highway.vehicle_faults import (
     turn_around,
     unknown_directions,
 )
+
+from tacit.errors import StorageError
+from tacit.highway.tracks import ThreeFiles, three_files
 from tacit.runs.atomic_write import atomic_write
 
 Expected = Literal["error", "warning", "accepted"]
@@ -52,13 +53,6 @@ class Fault(NamedTuple):
         if not names:
             raise StorageError(f"{folder}: has no *_recordingMeta.csv; nothing to damage")
         self.damage(three_files(folder, names[0].removesuffix("_recordingMeta.csv")))
-
-
-def find_fault(name: str) -> Fault:
-    """The fault of that name, or an error with those there are."""
-    if name not in FAULTS:
-        raise ArgumentError(f"there is no fault {name!r}; there are {', '.join(FAULTS)}")
-    return FAULTS[name]
 
 
 def edit_tracks(edit: Edit, files: ThreeFiles) -> None:
