@@ -1,6 +1,5 @@
 """Settings of methods: what they may be, and what each task starts from."""
 
-import numpy as np
 import pytest
 
 import tacit
@@ -9,9 +8,6 @@ from tacit.inference.baselines.icl import ICL
 from tacit.inference.baselines.icrl import ICRL
 from tacit.inference.baselines.vicrl import VICRL
 from tacit.inference.encoder.method import CAICRL
-from tacit.inference.encoder.voters import Voters
-from tacit.inference.experts import ExpertSteps
-from tacit.inference.inputs import Steps
 from tacit.inference.methods import KINDS, METHODS, forward_preset, kind_of, make_method
 from tacit.inference.reach.method import ReachCAICRL
 
@@ -107,18 +103,3 @@ def test_one_quantity_need_not_be_a_tuple():
 def test_reach_does_not_take_settings_of_the_encoder():
     with pytest.raises(ArgumentError, match="no setting 'encoder'"):
         make_method("ca-icrl", tacit.make("BlockedPoint"), {"objective": "reach", "encoder": "x"})
-
-
-def test_an_experts_steps_have_no_order_that_could_give_it_away():
-    seen = np.arange(3 * 41, dtype=np.float32).reshape(3, 41, 1)
-    experts = ExpertSteps(seen, np.zeros((3, 40, 1), np.float32), np.array([40] * 3), None, 0.0)
-    ordered = Voters.draw(experts, 3, 16, np.random.default_rng(0))
-    mixed = ordered.shuffled(np.random.default_rng(1))
-    assert (np.diff(np.asarray(ordered.step), axis=1) > 0).all()
-    assert (np.diff(np.asarray(mixed.step), axis=1) < 0).any(axis=1).all()
-    np.testing.assert_array_equal(np.sort(mixed.step, axis=1), ordered.step)
-    assert isinstance(mixed.steps, Steps)
-    starts = np.asarray(seen[:, 0, 0])[:, None]
-    np.testing.assert_array_equal(
-        np.asarray(mixed.steps.observations)[..., 0], starts + np.asarray(mixed.step)
-    )
