@@ -360,3 +360,11 @@ def test_a_method_that_acts_acts_on_a_table_too_and_fits_its_data(task):
     jump = tacit.Trajectories.from_arrays([[10, 3, 3]], [[1, 1]], [[0.0, 0.0]])
     with pytest.raises(DemonstrationError, match=r"episode 0, step 0: .* from state 10 to 3"):
         tacit.infer(task, jump, method="vicrl")
+
+
+@pytest.mark.parametrize("number", [np.float32(0.5), np.float64(0.5)])
+def test_a_budget_may_be_a_number_of_numpy(data, task, number, tmp_path):
+    same = dataclasses.replace(task, budget=number)
+    result = tacit.infer(same, data, folder=tmp_path)
+    assert_same(result, tacit.infer(dataclasses.replace(task, budget=0.5), data))
+    assert_same(tacit.load(tmp_path), result)
