@@ -129,8 +129,7 @@ def learn_votes(
 
     where the policy is soft-optimal for r + temperature * v. Both expectations are exact sums over
     occupancies, recomputed at every step: the importance weights of equations 12 and 13 are 1.
-    Without a table (`evidence`) the bound also pays KL(belief || Beta(1, 1)) / N per query, so that
-    the belief narrows as N grows and stays at the prior where nobody goes.
+    Without a table (`evidence`) the bound also pays KL(belief || Beta(1, 1)) / N per query.
 
     Arguments:
         dynamics: the task.

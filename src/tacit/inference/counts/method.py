@@ -79,7 +79,7 @@ class TableMethod(ExactMethod):
             alpha=np.asarray(alpha),
             beta=np.asarray(beta),
             reading=self.reading,
-            budget=task.budget,
+            budget=float(task.budget),
             number_of_actions=task.number_of_actions,
             rule_on=task.rule_on or "state",
         )
