@@ -8,7 +8,7 @@ from tacit.control.multiplier import Multiplier
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.loop import Inference
-from tacit.sufficiency import simulated_decision
+from tacit.sufficiency import decision as simulated_decision
 from tacit.sufficiency.decision import SHARE, simulated_curve, simulated_sizes
 from tacit.sufficiency.learning_curve import LearningCurve
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.inference.baselines import density
+from tacit.inference.baselines import icl as density
 from tacit.inference.baselines.icl import Flow, fit_flow
 
 NUMBER = 2000
