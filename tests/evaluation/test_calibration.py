@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.environments.tabular_world import simulator_of
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain
+from tacit.environments.tabular_world import simulator_of
 from tacit.errors import ArgumentError, TaskError
 from tacit.evaluation import simulated_calibration
 from tacit.evaluation.calibration import (
