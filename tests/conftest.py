@@ -59,11 +59,11 @@ def point():
 @pytest.fixture(scope="module")
 def hasty_imitation():
     """For modules that do not look at how well experts are imitated."""
-    from tacit.control import imitation
+    from tacit.control import learner
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(imitation, "GRADIENT_STEPS", 100)
-        patch.setattr(imitation, "MINIBATCH", 64)
+        patch.setattr(learner, "GRADIENT_STEPS", 100)
+        patch.setattr(learner, "MINIBATCH", 64)
         yield
 
 

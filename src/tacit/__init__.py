@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from tacit.evaluation.calibration import calibration_error
     from tacit.evaluation.conformal import calibrate
     from tacit.evaluation.evaluate import Evaluation, evaluate
-    from tacit.evaluation.recovery import recovery
+    from tacit.evaluation.recovery import recovery, transfer
     from tacit.evaluation.tradeoff import tradeoff
-    from tacit.evaluation.transfer import transfer
     from tacit.inference.confidence.quantile import beta_quantile
     from tacit.inference.constraint import Constraint
     from tacit.inference.constraint_model import ConstraintModel
@@ -44,7 +43,7 @@ HOMES = {
     "environments.tabular": ("TabularTask",),
     "environments.task": ("SimulatedTask",),
     "environments.jax_world": ("JaxStep",),
-    "environments.jax_environment": ("task_from_jax",),
+    "environments.jax_task": ("task_from_jax",),
     "demonstrations.trajectories": ("Trajectories",),
     "control.settings": ("PPO",),
     "control.multiplier": ("Multiplier",),
@@ -66,9 +65,8 @@ HOMES = {
     "evaluation.evaluate": ("Evaluation", "evaluate"),
     "evaluation.conformal": ("calibrate",),
     "evaluation.calibration": ("calibration_error",),
-    "evaluation.recovery": ("recovery",),
+    "evaluation.recovery": ("recovery", "transfer"),
     "evaluation.tradeoff": ("tradeoff",),
-    "evaluation.transfer": ("transfer",),
     "sufficiency.answer": ("Answer",),
     "sufficiency.decision": ("sufficient",),
 }

@@ -4,7 +4,7 @@ import difflib
 import numbers
 import types
 from collections.abc import Mapping
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, cast, get_args, get_origin
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def fits(value: object, kind: Any) -> bool:
     checkable = kind is not Any and isinstance(kind, type) and get_origin(kind) is None
     if not checkable or getattr(kind, "_is_protocol", False):
         return True
-    return isinstance(value, kind)
+    return isinstance(value, cast(type, kind))
 
 
 def nearest(word: str, spellings: Mapping[str, str]) -> str:

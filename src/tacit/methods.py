@@ -5,7 +5,8 @@ from tacit.inference.baselines.gacl import GACL
 from tacit.inference.baselines.icl import ICL
 from tacit.inference.baselines.icrl import ICRL
 from tacit.inference.baselines.vicrl import VICRL
-from tacit.inference.counts.method import Counts, Likelihood
+from tacit.inference.counts.counts import Counts
+from tacit.inference.counts.likelihood import Likelihood
 from tacit.inference.encoder.method import CAICRL
 from tacit.inference.method import METHODS, ExactMethod, Method
 from tacit.inference.methods import default_method, find_method

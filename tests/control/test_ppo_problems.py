@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled_training import check_finite, train_compiled
 
 import tacit
-from tacit.control.compiled_training import check_finite, train_compiled
 from tacit.control.multiplier import Multiplier
 from tacit.control.settings import PPO
 from tacit.environments.jax_world import JaxStep

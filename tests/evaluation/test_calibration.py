@@ -159,12 +159,13 @@ def test_a_constraint_that_is_the_truth_has_no_error_and_its_opposite_the_larges
     allowed = result.task.allowed
 
     def belief(right):
-        constraint = dataclasses.replace(
-            result.constraint,
+        model = dataclasses.replace(
+            result.constraint.model,
             alpha=np.where(right, 1e4, 1.0),
             beta=np.where(right, 1.0, 1e4),
             reading="hard",
         )
+        constraint = dataclasses.replace(result.constraint, model=model)
         return dataclasses.replace(result, constraint=constraint)
 
     assert calibration_error(belief(allowed), number=30) == 0
@@ -191,6 +192,7 @@ class Rule:
     """The true rule, with a stated feasibility for what it allows and for what it forbids."""
 
     confidence = 0.8
+    over_time = False
 
     def __init__(self, allowed=1.0, forbidden=0.0):
         self.allowed, self.forbidden = allowed, forbidden
@@ -246,6 +248,7 @@ def test_seeds_decide_and_threads_do_not():
 
     class Soft:
         confidence = 0.5
+        over_time = False
 
         def feasibility(self, observations, actions, confidence=None):
             return 1 / (1 + np.exp(-200 * (observations[..., 0] + 0.015)))

@@ -10,7 +10,7 @@ import pytest
 
 import tacit
 from tacit.command_line import main
-from tacit.command_line.tables import console, percent
+from tacit.command_line.console import console, percent
 from tacit.control.actor import Actor
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain

@@ -7,8 +7,7 @@ import pytest
 
 import tacit
 from tacit.errors import TaskError
-from tacit.evaluation.recovery import area, recovery
-from tacit.evaluation.transfer import transfer
+from tacit.evaluation.recovery import area, recovery, transfer
 from tacit.inference.constraint import Constraint
 from tacit.inference.constraint_model import Spaces
 from tacit.inference.inputs import Inputs

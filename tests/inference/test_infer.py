@@ -15,7 +15,8 @@ from scipy import stats
 import tacit
 from tacit.environments.lab_tasks import chain
 from tacit.errors import ArgumentError, DemonstrationError, StorageError
-from tacit.methods import Counts, Likelihood
+from tacit.inference.counts.counts import Counts
+from tacit.inference.counts.likelihood import Likelihood
 
 LEVELS = (0.3, 0.5, 0.7, 0.9)
 READINGS = ("soft", "hard", "graded")

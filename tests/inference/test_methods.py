@@ -7,20 +7,18 @@ import pytest
 
 import tacit
 from tacit.errors import ArgumentError
+from tacit.inference.baselines.bc2l import BC2L
+from tacit.inference.baselines.gacl import GACL
+from tacit.inference.baselines.icl import ICL
+from tacit.inference.baselines.icrl import ICRL
+from tacit.inference.baselines.vicrl import VICRL
+from tacit.inference.counts.counts import Counts
+from tacit.inference.counts.likelihood import Likelihood
+from tacit.inference.encoder.method import CAICRL
 from tacit.inference.method import ExactMethod
 from tacit.inference.methods import chosen_method, default_method, find_method
-from tacit.methods import (
-    BC2L,
-    CAICRL,
-    GACL,
-    ICL,
-    ICRL,
-    METHODS,
-    VICRL,
-    Counts,
-    Likelihood,
-    Reach,
-)
+from tacit.inference.reach.method import Reach
+from tacit.methods import METHODS
 
 OURS = (BC2L, CAICRL, GACL, ICL, ICRL, VICRL, Counts, Likelihood, Reach)
 ACTING = tuple(kind for kind in OURS if not issubclass(kind, ExactMethod))

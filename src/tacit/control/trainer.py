@@ -12,8 +12,7 @@ import numpy as np
 
 from tacit.control import learner as learning
 from tacit.control.actor import Actor
-from tacit.control.imitation import Draw, imitate
-from tacit.control.learner import Learner, Rollout
+from tacit.control.learner import Draw, Learner, Rollout, imitate
 from tacit.control.ppo import update_critics, update_policy
 from tacit.control.record import PARTIAL, Best, EpisodeLedger, Training, update_facts
 from tacit.control.settings import PPO

@@ -22,8 +22,7 @@ from tacit.environments.jax_environment import JaxEnvironment
 from tacit.environments.jax_task import task_from_jax
 from tacit.environments.jax_world import JaxStep
 from tacit.environments.task import SimulatedTask
-from tacit.environments.worlds import check_render_mode
-from tacit.errors import EpisodeError, TaskError
+from tacit.errors import TaskError
 
 EDGE = 2.0
 STRIDE = 0.1
@@ -90,20 +89,13 @@ class PointEnvironment(JaxEnvironment):
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
 
-    def __init__(self, world: BlockedPoint, *, render_mode: str | None = None) -> None:
-        check_render_mode(render_mode)
-        super().__init__(world)
-        self.limit, self.render_mode = world.limit, render_mode
+    task: BlockedPoint
 
-    def render(self) -> UInt8[np.ndarray, "height width 3"] | None:
-        """The square from -2 to 2, x to the right and y upwards; None without a render mode."""
-        if self.render_mode is None:
-            return None
-        if self.state is None:
-            raise EpisodeError("there is nothing to draw: call reset() before render()")
+    def draw(self) -> UInt8[np.ndarray, "height width 3"]:
+        """The square from -2 to 2, x to the right and y upwards."""
         places = np.linspace(-EDGE, EDGE, PIXELS)
         across, up = np.meshgrid(places, -places)
-        forbidden = (across < self.limit)[..., None]
+        forbidden = (across < self.task.limit)[..., None]
         picture = np.where(forbidden, FORBIDDEN_COLOUR, ALLOWED_COLOUR).astype(np.uint8)
         x, y = np.asarray(self.state.position)
         picture[np.hypot(across - x, up - y) < 0.06] = POINT_COLOUR

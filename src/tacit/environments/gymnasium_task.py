@@ -148,8 +148,9 @@ def look_at(
 def names_of(environment: Environment, size: int) -> tuple[str, ...]:
     """The names that an environment has for its `size` flat numbers; empty where it has none."""
     names = getattr(environment.unwrapped, "observation_names", None)
-    fitting = isinstance(names, list | tuple) and len(names) == size
-    return tuple(str(name) for name in names) if fitting else ()
+    if not isinstance(names, list | tuple) or len(names) != size:
+        return ()  # an attribute that does not fit is about something else
+    return tuple(str(name) for name in names)
 
 
 def check_arguments(cost: object, horizon: object) -> None:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray, UInt8
 
 from tacit.argument_checks import check_seed
 from tacit.environments.jax_world import (
@@ -22,6 +22,7 @@ from tacit.environments.jax_world import (
     plain_actions,
     world_keys,
 )
+from tacit.environments.worlds import check_render_mode
 from tacit.errors import ArgumentError, EpisodeError
 
 SEEDS = 2**32
@@ -45,13 +46,22 @@ class JaxEnvironment(gymnasium.Env[np.ndarray, Any]):
     Tables give the same bits; a task that computes with floats may differ in the last one, as XLA
     does not round alike in every program.
 
-    `info["cost"]` is a float, or an array where the task has several costs.
+    `info["cost"]` is a float, or an array where the task has several costs. Environments with
+    pictures say so in `metadata` and define `draw`.
+
+    Arguments:
+        task: what to step.
+        render_mode: "rgb_array" lets `render` draw, None switches drawing off.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
 
-    def __init__(self, task: JaxWorld) -> None:
+    def __init__(self, task: JaxWorld, *, render_mode: str | None = None) -> None:
+        check_render_mode(render_mode)
+        if render_mode is not None and not self.metadata["render_modes"]:
+            raise ArgumentError(f"{task.name} draws no pictures: render_mode must be None")
         self.task = task
+        self.render_mode = render_mode
         self.observation_space = task.observation_space
         self.action_space = task.action_space
         self.key: PRNGKeyArray | None = None
@@ -96,6 +106,18 @@ class JaxEnvironment(gymnasium.Env[np.ndarray, Any]):
     ) -> dict[str, Any]:
         """What `info` says after a step."""
         return {"cost": cost_of_one(costs)}
+
+    def render(self) -> UInt8[np.ndarray, "height width 3"] | None:
+        """A picture of where the world stands, or None without a render mode."""
+        if self.render_mode is None:
+            return None
+        if self.state is None:
+            raise EpisodeError("there is nothing to draw: call reset() before render()")
+        return self.draw()
+
+    def draw(self) -> UInt8[np.ndarray, "height width 3"]:
+        """The picture of `self.state`."""
+        raise NotImplementedError
 
 
 class JaxVectorEnvironment(VectorEnv[Float[np.ndarray, "n o"], np.ndarray, np.ndarray]):

@@ -8,12 +8,12 @@ import equinox as eqx
 import gymnasium
 import jax
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from tacit.environments.jax_environment import JaxEnvironment, JaxVectorEnvironment
 from tacit.environments.jax_world import JaxStep, JaxWorld, JaxWorlds
 from tacit.environments.task import SimulatedTask
-from tacit.errors import ArgumentError, TaskError
+from tacit.errors import TaskError
 
 NEEDED = ("reset", "step", "observation_space", "action_space", "horizon")
 
@@ -52,20 +52,11 @@ def task_from_jax(
         horizon=complete.horizon,
         constraints=complete.constraints,
         make_worlds=lambda number, threads: JaxWorlds(complete, number),
-        make_environment=lambda render_mode: plain_environment(complete, render_mode),
+        make_environment=lambda render_mode: JaxEnvironment(complete, render_mode=render_mode),
         jax_world=complete,
         make_vector=lambda number: JaxVectorEnvironment(complete, number),
         observation_names=tuple(getattr(world, "observation_names", ())),
     )
-
-
-def plain_environment(world: JaxWorld, render_mode: str | None) -> JaxEnvironment:
-    """One world, without pictures."""
-    if render_mode is not None:
-        raise ArgumentError(
-            f"{world.name} draws no pictures: render_mode must be None, not {render_mode!r}"
-        )
-    return JaxEnvironment(world)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +78,17 @@ class CompleteWorld(eqx.Module):
     `equinox.Module` carry its arrays, so that programs still take them as arguments.
     """
 
-    reset: Callable[[PRNGKeyArray], tuple[Any, Array]]
-    step: Callable[[Any, Array, PRNGKeyArray], JaxStep]
+    start: Callable[[PRNGKeyArray], tuple[Any, Array]]
+    advance: Callable[[Any, Array, PRNGKeyArray], JaxStep]
     facts: Facts
+
+    def reset(self, key: PRNGKeyArray) -> tuple[Any, Float[Array, " o"]]:
+        """Start an episode."""
+        return self.start(key)
+
+    def step(self, state: Any, action: Array, key: PRNGKeyArray) -> JaxStep:
+        """Take one action."""
+        return self.advance(state, action, key)
 
     @property
     def name(self) -> str:

@@ -17,8 +17,6 @@ from tacit.environments.jax_world import JaxStep
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_environment import draw_agent, draw_map
 from tacit.environments.task import SimulatedTask
-from tacit.environments.worlds import check_render_mode
-from tacit.errors import EpisodeError
 from tacit.runs.tree_file import fingerprint
 
 
@@ -151,18 +149,12 @@ class TabularWorldEnvironment(JaxEnvironment):
     def __init__(
         self, task: TabularTask, world: TabularWorld, *, render_mode: str | None = None
     ) -> None:
-        check_render_mode(render_mode)
-        super().__init__(world)
+        super().__init__(world, render_mode=render_mode)
         self.tabular = task
-        self.render_mode = render_mode
         self.map: UInt8[np.ndarray, "height width 3"] | None = None
 
-    def render(self) -> UInt8[np.ndarray, "height width 3"] | None:
-        """The map with the agent on it, or None without a render mode."""
-        if self.render_mode is None:
-            return None
-        if self.state is None:
-            raise EpisodeError("there is nothing to draw: call reset() before render()")
+    def draw(self) -> UInt8[np.ndarray, "height width 3"]:
+        """The map with the agent on it."""
         if self.map is None:
             self.map = draw_map(self.tabular)
         return draw_agent(self.map, self.tabular, int(self.state.place))

@@ -180,7 +180,7 @@ def tabular_stated(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Stated feasibility and true label of 2 n trajectories on a table."""
     states, actions, feasible = labelled_episodes(result, number, np.random.default_rng(seed))
-    steps = result.constraint.feasibility(states, actions, confidence)
+    steps = result.constraint.feasibility(states[..., None], actions[..., None], confidence)
     return aggregated(steps, np.full(len(steps), steps.shape[1]), aggregate), feasible
 
 

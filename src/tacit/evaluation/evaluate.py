@@ -204,13 +204,12 @@ def task_to_judge(result: Result, task: TabularTask | SimulatedTask | None) -> S
             "this result does not know its task (an environment of one's own cannot be saved): "
             "give the task, as in tacit.evaluate(result, task)"
         )
-    if isinstance(chosen, TabularTask):
-        chosen = simulator_of(chosen)
-    if not isinstance(chosen, SimulatedTask):
+    if not isinstance(chosen, TabularTask | SimulatedTask):
         raise ArgumentError(
             "this result was learned on a simulated task and cannot be judged on a "
             f"{type(chosen).__name__}: give a task, as tacit.make returns one"
         )
+    chosen = simulator_of(chosen)
     own = sizes_of_policy(result)
     if own is not None and own != (wanted := sizes(chosen)):
         raise ArgumentError(

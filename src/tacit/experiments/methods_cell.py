@@ -14,7 +14,7 @@ import numpy as np
 from tacit.control.actor import Actor
 from tacit.control.presets import preset
 from tacit.control.settings import PPO
-from tacit.control.simulated_expert import described
+from tacit.control.simulated_expert import run_settings
 from tacit.control.trainer import Trainer, checkpoint_every
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import make
@@ -242,7 +242,7 @@ def learn_nothing(
     """PPO that knows of no cost."""
     forward = comparison.forward(method, task)
     trainer = Unconstrained(task, forward, seed=seed, constraints=0, threads=threads)
-    settings = {**described(trainer), "method": method}
+    settings = {**run_settings(trainer), "method": method}
     try:
         run_until_finished(
             trainer,

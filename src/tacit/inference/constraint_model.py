@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
 from tacit.errors import ArgumentError
+from tacit.inference.known import enter
 
 ROWS_AT_ONCE = 8192
 MODELS: "dict[str, type[ConstraintModel]]" = {}
@@ -86,19 +87,7 @@ class ConstraintModel(eqx.Module):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        name = cls.__dict__.get("name")
-        if not isinstance(name, str):
-            return
-        known = MODELS.get(name)
-        if known is not None and (known.__module__, known.__qualname__) != (
-            cls.__module__,
-            cls.__qualname__,
-        ):
-            raise ArgumentError(
-                f"there is a constraint model {name!r} already "
-                f"({known.__module__}.{known.__qualname__}); choose another name"
-            )
-        MODELS[name] = cls
+        enter(MODELS, cls, "constraint model")
 
     @abstractmethod
     def feasibility(

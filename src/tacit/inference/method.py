@@ -26,6 +26,7 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.inputs import Inputs
+from tacit.inference.known import enter
 from tacit.inference.replay import Replay
 from tacit.inference.result import Result
 
@@ -38,22 +39,12 @@ class NamedMethod(ABC):
     """A method with its settings, which are the fields of a frozen record."""
 
     name: ClassVar[str]
+    heeds_confidence: ClassVar[bool] = False
+    """Whether the confidence that users ask for changes what is learned, or how it is read."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        name = cls.__dict__.get("name")
-        if name is None:
-            return
-        known = METHODS.get(name)
-        if known is not None and (known.__module__, known.__qualname__) != (
-            cls.__module__,
-            cls.__qualname__,
-        ):
-            raise ArgumentError(
-                f"there is a method {name!r} already ({known.__module__}.{known.__qualname__}); "
-                "choose another name"
-            )
-        METHODS[name] = cls
+        enter(METHODS, cls, "method")
 
     def __new__(cls, *positional: Any, **settings: Any) -> Self:
         """Refuse a setting that the method does not have, before the record is filled."""

@@ -9,8 +9,7 @@ from tacit.inference.baselines.gacl import GACL as GACL
 from tacit.inference.baselines.icl import ICL as ICL
 from tacit.inference.baselines.icrl import ICRL as ICRL
 from tacit.inference.baselines.vicrl import VICRL as VICRL
-from tacit.inference.counts.method import Counts
-from tacit.inference.counts.method import Likelihood as Likelihood
+from tacit.inference.counts.counts import Counts
 from tacit.inference.encoder.method import CAICRL as CAICRL
 from tacit.inference.method import METHODS, NamedMethod
 from tacit.inference.reach.method import Reach

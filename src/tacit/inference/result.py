@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from tacit.control.actor import Actor
 from tacit.control.table_policy import TablePolicy, load_policy
-from tacit.environments.registry import TASKS, make
+from tacit.environments.registry import known, make
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import StorageError, TacitError, TaskError
@@ -130,7 +130,7 @@ def stored_task(
         tables = {name: arrays[f"task.{name}"] for name in TABLES if f"task.{name}" in arrays}
         return TabularTask(**tables, **header["task"])
     name, options = str(header["settings"]["task"]), dict(header["settings"]["options"])
-    if name not in TASKS:
+    if not known(name):
         return None
     try:
         return make(name, **options)

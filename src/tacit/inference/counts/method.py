@@ -1,9 +1,9 @@
-"""The methods of tables, exact: CA-ICRL (Algorithm 1) with votes counted, or learned."""
+"""What both methods of tables share: from a belief to a constraint and the best policy."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,16 +16,7 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_world import tables_sha256
 from tacit.inference.confidence.belief import READINGS, Reading, forward_budget, step_cost
-from tacit.inference.confidence.quantile_table import QuantileTable
-from tacit.inference.confidence.votes import (
-    COUNTED_VOTES,
-    LEARNED_VOTES,
-    CountedVotes,
-    LearnedVotes,
-)
 from tacit.inference.constraint import Constraint
-from tacit.inference.counts.counted import count_votes
-from tacit.inference.counts.likelihood import learn_votes
 from tacit.inference.counts.model import TableModel
 from tacit.inference.counts.visits import check_experts, visits_of
 from tacit.inference.experts import fingerprint
@@ -33,9 +24,6 @@ from tacit.inference.method import ExactMethod
 from tacit.inference.result import Result
 from tacit.precision import in_double_precision
 from tacit.runs.settings_file import installed_versions
-
-Objective = Literal["evidence", "quantile"]
-OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +37,15 @@ class TableMethod(ExactMethod):
 
     reading: Reading = "graded"
 
+    heeds_confidence: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         check_choice("reading", self.reading, READINGS)
+
+    @property
+    def visits_prove(self) -> bool:
+        """Whether one visit proves that a query is allowed, also one by an expert who erred."""
+        return False
 
     @abstractmethod
     def belief(
@@ -103,7 +98,7 @@ class TableMethod(ExactMethod):
     ) -> Result:
         """The rule and the best policy that keeps it; `seed` is kept only, as nothing is drawn."""
         check_confidence(confidence)
-        check_experts(demonstrations, proofs=getattr(self, "votes", "") == "visits")
+        check_experts(demonstrations, proofs=self.visits_prove)
         visits, dynamics = visits_of(task, demonstrations), Dynamics.of(task)
         mean_visits = visits.mean(axis=0)
         belief = self.belief(
@@ -137,119 +132,25 @@ class TableMethod(ExactMethod):
                 "expert_cost": float(mean_visits @ model.costs(confidence)),
                 "allowed_share": float(model.allowed(confidence).mean()),
             },
-            settings={
-                "task": task.name,
-                "tables_sha256": tables_sha256(task),
-                "method": self.name,
-                "settings": self.settings(),
-                "confidence": float(confidence),
-                "seed": seed,
-                "demonstrations": len(demonstrations),
-                "demonstrations_sha256": fingerprint(demonstrations),
-                "versions": installed_versions(),
-            },
+            settings=self.described(task, demonstrations, confidence, seed),
             task=task,
         )
 
-
-@dataclass(frozen=True, kw_only=True)
-class Counts(TableMethod):
-    """The method `counts`, the default on tables: votes are counted, and nothing is trained.
-
-    Fields:
-        votes: "visits": a state that one expert visited is allowed. "visits-fallible": experts may
-            err, and those who stayed away speak against a state even where others went.
-    """
-
-    votes: CountedVotes = "visits"
-
-    name: ClassVar[str] = "counts"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("votes", self.votes, COUNTED_VOTES)
-
-    @property
-    def any_confidence(self) -> bool:
-        """Confidence is used after counting."""
-        return True
-
-    def belief(
-        self,
-        dynamics: Dynamics,
-        visitors: jax.Array,
-        mean_visits: jax.Array,
-        number: float,
-        *,
-        task: TabularTask,
-        confidence: float,
-    ) -> Any:
-        """Count the votes; see `count_votes`."""
-        del mean_visits, confidence
-        return count_votes(
-            dynamics,
-            visitors,
-            number,
-            task.budget,
-            horizon=task.horizon,
-            on_pairs=task.rule_on == "pair",
-            votes=self.votes,
-        )
-
-    def facts(self, belief: Any) -> dict[str, float]:
-        """How many rounds it took until no policy found a new way."""
-        return {"rounds": float(belief.rounds)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Likelihood(TableMethod):
-    """The method `likelihood`: votes are learned by the paper's gradient, with nothing sampled.
-
-    Fields:
-        objective: `evidence`, a variational bound, or `quantile`, the paper's equation 8.
-        votes: `independent`, two sigmoids (the paper), or `abstain`, a softmax with no opinion.
-    """
-
-    objective: Objective = "evidence"
-    votes: LearnedVotes = "independent"
-
-    name: ClassVar[str] = "likelihood"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("objective", self.objective, OBJECTIVES)
-        check_choice("votes", self.votes, LEARNED_VOTES)
-
-    @property
-    def any_confidence(self) -> bool:
-        """The paper's objective trains for one confidence."""
-        return self.objective != "quantile"
-
-    def belief(
-        self,
-        dynamics: Dynamics,
-        visitors: jax.Array,
-        mean_visits: jax.Array,
-        number: float,
-        *,
-        task: TabularTask,
-        confidence: float,
-    ) -> Any:
-        """Learn the votes; see `learn_votes`."""
-        quantile = self.objective == "quantile"
-        return learn_votes(
-            dynamics,
-            visitors,
-            mean_visits,
-            number,
-            horizon=task.horizon,
-            votes=self.votes,
-            table=QuantileTable.build(1 - confidence) if quantile else None,
-        )
-
-    def facts(self, belief: Any) -> dict[str, float]:
-        """How far the model's visits are from the experts'."""
-        return {"visit_gap": float(belief.gap)}
+    def described(
+        self, task: TabularTask, demonstrations: Trajectories, confidence: float, seed: int
+    ) -> dict[str, Any]:
+        """All that is needed to do it again."""
+        return {
+            "task": task.name,
+            "tables_sha256": tables_sha256(task),
+            "method": self.name,
+            "settings": self.settings(),
+            "confidence": float(confidence),
+            "seed": seed,
+            "demonstrations": len(demonstrations),
+            "demonstrations_sha256": fingerprint(demonstrations),
+            "versions": installed_versions(),
+        }
 
 
 @partial(jax.jit, static_argnames=("reading", "horizon"))

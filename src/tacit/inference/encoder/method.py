@@ -38,7 +38,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-import tacit.inference.encoder.transformer  # noqa: F401  (makes its encoder known)
 from tacit.argument_checks import check_choice, check_count
 from tacit.control.learner import Rollout
 from tacit.errors import ArgumentError
@@ -79,7 +78,7 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CAICRL(TrainedMethod):
-    """The method `ca-icrl`, the paper's own.
+    """The method `ca-icrl`, the paper's own: experts vote on every step through an encoder.
 
     Fields:
         objective: `quantile` (the paper's), `evidence` or `contrast`.
@@ -119,6 +118,7 @@ class CAICRL(TrainedMethod):
     temptations: int = 8
 
     name: ClassVar[str] = "ca-icrl"
+    heeds_confidence: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
