@@ -212,6 +212,13 @@ class Method(NamedMethod):
         """The updates after which the policy begins anew as an imitation of the experts."""
         return () if self.temptation == 1 else (round(self.temptation * iterations),)
 
+    def check_sizes(self, observed: int) -> None:
+        """Raise an error if the settings do not fit so many observed numbers.
+
+        It is asked before anything is done or written.
+        """
+        del observed
+
     def number_of_costs(self, observed: int) -> int:
         """How many costs `judge` gives for so many observed numbers, each with its own price."""
         del observed
