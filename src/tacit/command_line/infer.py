@@ -1,7 +1,9 @@
 """`tacit infer`: learn a constraint and a policy that keeps it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import tyro
 
@@ -55,26 +57,19 @@ def infer(
     from tacit.command_line.evaluate import facts_of
     from tacit.inference.infer import infer as learned
 
-    check_name(method)
-    chosen_task = find_task(task, settings)
-    demonstrations = load_experts(experts, number, seed)
-    chosen = method_with(method, chosen_task, learn)
-    forward = forward_for(chosen, chosen_task, demonstrations, train)
-    asked = {"method": chosen, "confidence": confidence, "seed": seed, "folder": out}
-    if forward is None:
-        with console.status("learning"):
-            result = learned(chosen_task, demonstrations, threads=threads, **asked)
-    else:
-        with watched(f"{chosen.name} on {chosen_task.name}", forward) as watch:
-            result = learned(
-                chosen_task,
-                demonstrations,
-                forward=forward,
-                threads=threads,
-                progress=watch,
-                notice=show_note,
-                **asked,
-            )
+    asked = read_request(task, settings, experts, method, learn, train, number=number, seed=seed)
+    with learning(asked, asked.method.name) as watching:
+        result = learned(
+            asked.task,
+            asked.demonstrations,
+            method=asked.method,
+            confidence=confidence,
+            seed=seed,
+            folder=out,
+            threads=threads,
+            notice=show_note,
+            **watching,
+        )
     facts = {"method": result.method + (" (the default here)" if method is None else "")}
     facts |= facts_of(result) | strongest_rules(result.constraint)
     if "minutes" in result.metrics:
@@ -82,37 +77,72 @@ def infer(
         facts["time"] = f"{result.metrics['minutes']:.1f} min"
     if out is not None:
         facts["saved in"] = str(out)
-    title = f"{result.method} on {chosen_task.name}, {len(demonstrations)} demonstrations"
-    show_facts(title, facts)
+    number = len(asked.demonstrations)
+    show_facts(f"{result.method} on {asked.task.name}, {number} demonstrations", facts)
 
 
-def check_name(method: str | None) -> None:
-    """Raise an error if there is no such method, before anything takes time."""
+class Request(NamedTuple):
+    """What the user asked for.
+
+    Fields:
+        task: to learn on.
+        demonstrations: to learn from.
+        method: to learn by.
+        forward: settings of PPO; None where nothing acts.
+    """
+
+    task: "TabularTask | SimulatedTask"
+    demonstrations: "Trajectories"
+    method: "NamedMethod"
+    forward: "PPO | None"
+
+
+def read_request(
+    task: str,
+    settings: tuple[str, ...],
+    experts: Path,
+    method: str | None,
+    learn: tuple[str, ...],
+    train: tuple[str, ...],
+    *,
+    number: int | None = None,
+    seed: int = 0,
+) -> Request:
+    """What the arguments stand for; `infer`, `sufficient` and `tradeoff` share them."""
+    from tacit.inference.experts import as_simulated
+    from tacit.inference.method import Method
     from tacit.inference.methods import find_method
 
     if method is not None:
+        # Before anything takes time.
         find_method(method)
-
-
-def forward_for(
-    method: "NamedMethod",
-    task: "TabularTask | SimulatedTask",
-    demonstrations: "Trajectories",
-    train: tuple[str, ...],
-) -> "PPO | None":
-    """The method's settings of PPO with those of --train; None where nothing acts."""
-    from tacit.inference.experts import as_simulated
-    from tacit.inference.method import Method
-
-    if isinstance(method, Method):
-        simulator, _ = as_simulated(task, demonstrations)
-        return ppo_with(method.forward(simulator), train)
-    if train:
+    chosen_task = find_task(task, settings)
+    demonstrations = load_experts(experts, number, seed)
+    chosen = method_with(method, chosen_task, learn)
+    forward = None
+    if isinstance(chosen, Method):
+        simulator, _ = as_simulated(chosen_task, demonstrations)
+        forward = ppo_with(chosen.forward(simulator), train)
+    elif train:
         raise ArgumentError(
-            f"--train has no meaning for {method.name!r} on {task.name}, which is computed without "
-            "acting; leave it away, or name a method that acts, as in --method vicrl"
+            f"--train has no meaning for {chosen.name!r} on {chosen_task.name}, which is computed "
+            "without acting; leave it away, or name a method that acts, as in --method vicrl"
         )
-    return None
+    return Request(chosen_task, demonstrations, chosen, forward)
+
+
+@contextmanager
+def learning(request: Request, doing: str) -> Iterator[dict[str, Any]]:
+    """Show that something is learned, and how far it is.
+
+    Gives the arguments of the library that are for methods which act.
+    """
+    if request.forward is None:
+        with console.status("learning"):
+            yield {}
+        return
+    with watched(f"{doing} on {request.task.name}", request.forward) as watch:
+        yield {"forward": request.forward, "progress": watch}
 
 
 def strongest_rules(constraint: "Constraint") -> dict[str, str]:

@@ -33,7 +33,7 @@ def show_methods() -> None:
     from tacit.inference.method import METHODS, ExactMethod
     from tacit.inference.methods import DEFAULTS
 
-    ordered = sorted(METHODS.values(), key=lambda kind: kind not in DEFAULTS)
+    ordered = sorted(METHODS.values(), key=lambda kind: (kind not in DEFAULTS, kind.name))
 
     show_table(
         "Methods",
