@@ -8,7 +8,7 @@ import pytest
 from tacit.command_line import main
 from tacit.command_line.inputs import annotations_of, kind_in_words
 from tacit.command_line.methods import default_of, first_sentence, meanings_of
-from tacit.inference.methods import BC2L, CAICRL, METHODS, VICRL, Counts, Likelihood, Reach
+from tacit.methods import BC2L, CAICRL, METHODS, VICRL, Counts, Likelihood, Reach
 
 OURS = ("bc2l", "gacl", "icl", "icrl", "vicrl", "counts", "likelihood", "ca-icrl", "reach")
 
