@@ -8,7 +8,13 @@ import pytest
 from tacit.command_line import main
 from tacit.command_line.inputs import annotations_of, kind_in_words
 from tacit.command_line.methods import default_of, first_sentence, meanings_of
-from tacit.methods import BC2L, CAICRL, METHODS, VICRL, Counts, Likelihood, Reach
+from tacit.inference.baselines.bc2l import BC2L
+from tacit.inference.baselines.vicrl import VICRL
+from tacit.inference.counts.counts import Counts
+from tacit.inference.counts.likelihood import Likelihood
+from tacit.inference.encoder.method import CAICRL
+from tacit.inference.methods import METHODS
+from tacit.inference.reach.method import Reach
 
 OURS = ("bc2l", "gacl", "icl", "icrl", "vicrl", "counts", "likelihood", "ca-icrl", "reach")
 

@@ -129,7 +129,11 @@ class CAICRL(TrainedMethod):
         check_choice("votes", self.votes, DEEP_VOTES)
         check_choice("reading", self.reading, READINGS)
         if isinstance(self.encoder, type) and issubclass(self.encoder, Encoder):
-            object.__setattr__(self, "encoder", self.encoder.name)
+            # One that only inherits a name would be taken for the one it inherits from.
+            name = self.encoder.__dict__.get("name")
+            if name is None:
+                raise ArgumentError(f"encoder {self.encoder.__name__} has no `name` of its own")
+            object.__setattr__(self, "encoder", name)
         check_choice("encoder", self.encoder, tuple(ENCODERS))
         check_choice("granularity", self.granularity, GRANULARITIES)
         check_count("window", self.window)
