@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from tacit.command_line.console import console, percent, show_facts, show_table
-from tacit.command_line.infer import learning, read_request
+from tacit.command_line.inputs import learning, read_request
 from tacit.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tacit.errors import ArgumentError
 
 @dataclass(frozen=True)
 class Show:
-    """Tell what is in a file of demonstrations, or show a recorded drive as a moving picture.
+    """Show what is in a file of demonstrations, or a recorded drive as a moving picture.
 
     Args:
         file: .hdf5, .npz, .csv or a folder in Minari's layout; with --scenario a folder of driving
@@ -98,8 +98,8 @@ def data(
     """Look at demonstrations, write them in another format, or make up recordings.
 
     Args:
-        action: show and convert are for demonstrations; synthesize-highway makes up driving
-            recordings in the layout of highD; import-highway turns recorded drivers into
+        action: show and convert take demonstrations; synthesize-highway makes up driving
+            recordings in the layout of highD; import-highway writes what recorded drivers did as
             demonstrations.
     """
     action.run()

@@ -1,23 +1,17 @@
 """`tacit infer`: learn a constraint and a policy that keeps it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from tacit.command_line.console import console, show_facts, show_note, watched
-from tacit.command_line.inputs import find_task, load_experts, method_with, ppo_with
+from tacit.command_line.console import facts_of, show_facts, show_note
+from tacit.command_line.inputs import learning, read_request
 from tacit.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from tacit.control.settings import PPO
-    from tacit.demonstrations.trajectories import Trajectories
-    from tacit.environments.tabular import TabularTask
-    from tacit.environments.task import SimulatedTask
     from tacit.inference.constraint import Constraint
-    from tacit.inference.method import NamedMethod
+    from tacit.inference.result import Result
 
 SHOWN_RULES = 3
 
@@ -43,18 +37,16 @@ def infer(
         experts: file or folder with the demonstrations.
         method: one of those that `tacit methods` lists; by default counts on tables and reach
             elsewhere. Add --help-method to list the settings of a method and stop.
-        confidence: how sure the constraint must be at least as tight as the truth, between 0 and 1;
-            heeded by counts, likelihood, reach and ca-icrl.
-        number: use so many of the demonstrations, drawn at random by the seed; by default all.
+        confidence: how sure the constraint must be at least as tight as the truth; heeded by
+            counts, likelihood, reach and ca-icrl.
+        number: use so many demonstrations, drawn at random by the seed; by default all.
         seed: of everything random.
         out: folder to keep the result in, and the run: the same command continues it there.
         threads: for the simulator; all cores by default.
         settings: options of the task, as in --set layout=rooms reward_scale=3.
         learn: settings of the method, as in --learn votes=visits-fallible.
-        train: settings of PPO, as in --train steps=2000000 multiplier.largest=10; for methods that
-            learn by acting.
+        train: settings of PPO, as in --train steps=2000000 multiplier.largest=10.
     """
-    from tacit.command_line.evaluate import facts_of
     from tacit.inference.infer import infer as learned
 
     asked = read_request(task, settings, experts, method, learn, train, number=number, seed=seed)
@@ -71,78 +63,20 @@ def infer(
             **watching,
         )
     facts = {"method": result.method + (" (the default here)" if method is None else "")}
-    facts |= facts_of(result) | strongest_rules(result.constraint)
-    if "minutes" in result.metrics:
-        facts["steps"] = f"{int(result.metrics['steps']):,}"
-        facts["time"] = f"{result.metrics['minutes']:.1f} min"
-    if out is not None:
-        facts["saved in"] = str(out)
-    number = len(asked.demonstrations)
-    show_facts(f"{result.method} on {asked.task.name}, {number} demonstrations", facts)
+    facts |= facts_of(result) | strongest_rules(result.constraint) | effort(result)
+    facts |= {} if out is None else {"saved in": str(out)}
+    title = f"{result.method} on {asked.task.name}, {len(asked.demonstrations)} demonstrations"
+    show_facts(title, facts)
 
 
-class Request(NamedTuple):
-    """What the user asked for.
-
-    Fields:
-        task: to learn on.
-        demonstrations: to learn from.
-        method: to learn by.
-        forward: settings of PPO; None where nothing acts.
-    """
-
-    task: "TabularTask | SimulatedTask"
-    demonstrations: "Trajectories"
-    method: "NamedMethod"
-    forward: "PPO | None"
-
-
-def read_request(
-    task: str,
-    settings: tuple[str, ...],
-    experts: Path,
-    method: str | None,
-    learn: tuple[str, ...],
-    train: tuple[str, ...],
-    *,
-    number: int | None = None,
-    seed: int = 0,
-) -> Request:
-    """What the arguments stand for; `infer`, `sufficient` and `tradeoff` share them."""
-    from tacit.inference.experts import as_simulated
-    from tacit.inference.method import Method
-    from tacit.inference.methods import find_method
-
-    if method is not None:
-        # Before anything takes time.
-        find_method(method)
-    chosen_task = find_task(task, settings)
-    demonstrations = load_experts(experts, number, seed)
-    chosen = method_with(method, chosen_task, learn)
-    forward = None
-    if isinstance(chosen, Method):
-        simulator, _ = as_simulated(chosen_task, demonstrations)
-        forward = ppo_with(chosen.forward(simulator), train)
-    elif train:
-        raise ArgumentError(
-            f"--train has no meaning for {chosen.name!r} on {chosen_task.name}, which is computed "
-            "without acting; leave it away, or name a method that acts, as in --method vicrl"
-        )
-    return Request(chosen_task, demonstrations, chosen, forward)
-
-
-@contextmanager
-def learning(request: Request, doing: str) -> Iterator[dict[str, Any]]:
-    """Show that something is learned, and how far it is.
-
-    Gives the arguments of the library that are for methods which act.
-    """
-    if request.forward is None:
-        with console.status("learning"):
-            yield {}
-        return
-    with watched(f"{doing} on {request.task.name}", request.forward) as watch:
-        yield {"forward": request.forward, "progress": watch}
+def effort(result: "Result") -> dict[str, str]:
+    """What it took to learn by acting."""
+    if "minutes" not in result.metrics:
+        return {}
+    return {
+        "steps": f"{int(result.metrics['steps']):,}",
+        "time": f"{result.metrics['minutes']:.1f} min",
+    }
 
 
 def strongest_rules(constraint: "Constraint") -> dict[str, str]:
