@@ -63,20 +63,20 @@ def infer(
             **watching,
         )
     facts = {"method": result.method + (" (the default here)" if method is None else "")}
-    facts |= facts_of(result) | strongest_rules(result.constraint) | effort(result)
-    facts |= {} if out is None else {"saved in": str(out)}
+    facts |= facts_of(result) | strongest_rules(result.constraint) | effort(result, out)
     title = f"{result.method} on {asked.task.name}, {len(asked.demonstrations)} demonstrations"
     show_facts(title, facts)
 
 
-def effort(result: "Result") -> dict[str, str]:
-    """What it took to learn by acting."""
-    if "minutes" not in result.metrics:
-        return {}
-    return {
-        "steps": f"{int(result.metrics['steps']):,}",
-        "time": f"{result.metrics['minutes']:.1f} min",
-    }
+def effort(result: "Result", out: Path | None) -> dict[str, str]:
+    """What it took to learn by acting, and where the result is kept."""
+    facts = {}
+    if "minutes" in result.metrics:
+        facts["steps"] = f"{int(result.metrics['steps']):,}"
+        facts["time"] = f"{result.metrics['minutes']:.1f} min"
+    if out is not None:
+        facts["saved in"] = str(out)
+    return facts
 
 
 def strongest_rules(constraint: "Constraint") -> dict[str, str]:
