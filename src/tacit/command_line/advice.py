@@ -2,12 +2,10 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import tyro
+from typing import TYPE_CHECKING, Any
 
 from tacit.command_line.console import console, percent, show_facts, show_table
-from tacit.command_line.inputs import learning, read_request
+from tacit.command_line.inputs import MethodName, Options, Pairs, TaskName, learning, read_request
 from tacit.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -16,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def sufficient(
-    task: tyro.conf.Positional[str],
+    task: TaskName,
     experts: Path,
     reward: float,
-    method: str | None = None,
+    method: MethodName = None,
     confidence: float = 0.8,
     seed: int = 0,
     out: Path | None = None,
     threads: int | None = None,
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
-    learn: tuple[str, ...] = (),
-    train: tuple[str, ...] = (),
+    settings: Options = (),
+    learn: Pairs = (),
+    train: Pairs = (),
 ) -> None:
     """Say whether the demonstrations are enough, and how many would be.
 
@@ -99,17 +97,17 @@ def recommendation(answer: "Answer") -> str:
 
 
 def tradeoff(
-    task: tyro.conf.Positional[str],
+    task: TaskName,
     experts: Path,
     out: Path,
-    method: str | None = None,
+    method: MethodName = None,
     confidences: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9),
     number: int | None = None,
     seed: int = 0,
     threads: int | None = None,
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
-    learn: tuple[str, ...] = (),
-    train: tuple[str, ...] = (),
+    settings: Options = (),
+    learn: Pairs = (),
+    train: Pairs = (),
 ) -> None:
     """Show reward and violation against confidence, as a table and a figure.
 

@@ -8,7 +8,7 @@ import tyro
 
 from tacit.command_line.console import console, percent, show_facts
 from tacit.command_line.drives import ImportHighway, SynthesizeHighway, show_scenario
-from tacit.command_line.inputs import load_experts, parse_setting
+from tacit.command_line.inputs import Options, load_experts, parse_setting
 from tacit.errors import ArgumentError
 
 
@@ -27,7 +27,7 @@ class Show:
     file: tyro.conf.Positional[Path]
     scenario: int | None = None
     out: Path | None = None
-    set: tuple[str, ...] = ()
+    set: Options = ()
 
     def run(self) -> None:
         """Print what is in the file, or write the picture."""

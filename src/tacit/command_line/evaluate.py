@@ -4,7 +4,7 @@ import math
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import tyro
 
@@ -17,7 +17,7 @@ from tacit.command_line.console import (
     show_table,
     warning_of,
 )
-from tacit.command_line.inputs import find_task, importable
+from tacit.command_line.inputs import Options, find_task, importable
 from tacit.errors import ArgumentError, TaskError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def evaluate(
     threads: int | None = None,
     calibration: bool = True,
     task: str | None = None,
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
+    settings: Options = (),
 ) -> None:
     """Judge a saved result by the true rule.
 

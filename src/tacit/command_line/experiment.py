@@ -8,7 +8,7 @@ import tyro
 
 from tacit.command_line.console import console, follow, progress_bar, show_table
 from tacit.command_line.drives import LearnDrivers
-from tacit.command_line.inputs import find_task, parse_setting, ppo_changes
+from tacit.command_line.inputs import Options, Pairs, find_task, parse_setting, ppo_changes
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 
@@ -106,14 +106,14 @@ class Methods:
 
     out: Path
     task: str | None = None
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = ()
+    settings: Options = ()
     experts: str | None = None
     number: int | None = None
     methods: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     steps: int | None = None
     confidence: float | None = None
-    train: tuple[str, ...] = ()
+    train: Pairs = ()
     threads: int = 1
     processes: int = 1
     quick: bool = False
@@ -186,12 +186,12 @@ class Confidence:
     out: Path
     experts: str
     task: str = "BlockedPoint"
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = ()
+    settings: Options = ()
     numbers: tuple[int, ...] = (5, 20, 100)
     confidences: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
     steps: int | None = None
-    train: tuple[str, ...] = ()
+    train: Pairs = ()
     threads: int = 1
     processes: int = 1
 

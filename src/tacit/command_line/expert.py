@@ -3,9 +3,7 @@
 import importlib
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import tyro
+from typing import TYPE_CHECKING, Any
 
 from tacit.command_line.console import (
     percent,
@@ -14,7 +12,7 @@ from tacit.command_line.console import (
     show_note,
     watched,
 )
-from tacit.command_line.inputs import find_task, importable, ppo_with
+from tacit.command_line.inputs import Options, Pairs, TaskName, find_task, importable, ppo_with
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
@@ -25,15 +23,15 @@ if TYPE_CHECKING:
 
 
 def expert(
-    task: tyro.conf.Positional[str],
+    task: TaskName,
     out: Path,
     number: int = 100,
     seed: int = 1,
     folder: Path | None = None,
     policy: str | None = None,
     threads: int | None = None,
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
-    train: tuple[str, ...] = (),
+    settings: Options = (),
+    train: Pairs = (),
 ) -> None:
     """Train an expert on the true rule and write feasible demonstrations.
 

@@ -1,12 +1,10 @@
 """`tacit infer`: learn a constraint and a policy that keeps it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import tyro
+from typing import TYPE_CHECKING
 
 from tacit.command_line.console import facts_of, show_facts, show_note
-from tacit.command_line.inputs import learning, read_request
+from tacit.command_line.inputs import MethodName, Options, Pairs, TaskName, learning, read_request
 from tacit.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -17,17 +15,17 @@ SHOWN_RULES = 3
 
 
 def infer(
-    task: tyro.conf.Positional[str],
+    task: TaskName,
     experts: Path,
-    method: str | None = None,
+    method: MethodName = None,
     confidence: float = 0.8,
     number: int | None = None,
     seed: int = 0,
     out: Path | None = None,
     threads: int | None = None,
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
-    learn: tuple[str, ...] = (),
-    train: tuple[str, ...] = (),
+    settings: Options = (),
+    learn: Pairs = (),
+    train: Pairs = (),
 ) -> None:
     """Learn the rule that the experts obeyed, and a policy that keeps it.
 

@@ -5,7 +5,18 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import tyro
 
 from tacit.argument_checks import fits, nearest
 from tacit.command_line.console import console, watched
@@ -29,6 +40,12 @@ PRICE = "multiplier."
 """How the settings of the multiplier begin in --train."""
 
 Value = bool | int | float | str | None
+
+TaskName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
+MethodName = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
+Pairs = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")]
+Options = Annotated[tuple[str, ...], tyro.conf.arg(name="set", metavar="[KEY=VALUE ...]")]
+"""How arguments that many commands take look in their help."""
 
 
 def find_task(name: str, settings: tuple[str, ...]) -> TabularTask | SimulatedTask:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import tyro
 
 from tacit.command_line.console import console, show_table
-from tacit.command_line.inputs import annotations_of, kind_in_words
+from tacit.command_line.inputs import MethodName, annotations_of, kind_in_words
 
 if TYPE_CHECKING:
     from tacit.inference.method import NamedMethod
 
 
-def methods(name: tyro.conf.Positional[str | None] = None) -> None:
+def methods(name: tyro.conf.Positional[MethodName] = None) -> None:
     """List the methods that `tacit infer --method` takes, or all settings of one of them.
 
     Args:
