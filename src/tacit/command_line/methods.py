@@ -3,18 +3,20 @@
 import dataclasses
 import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from tacit.command_line.console import console, show_table
-from tacit.command_line.inputs import MethodName, annotations_of, kind_in_words
+from tacit.command_line.inputs import annotations_of, kind_in_words
 
 if TYPE_CHECKING:
     from tacit.inference.method import NamedMethod
 
+OptionalName = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")]
 
-def methods(name: tyro.conf.Positional[MethodName] = None) -> None:
+
+def methods(name: OptionalName = None) -> None:
     """List the methods that `tacit infer --method` takes, or all settings of one of them.
 
     Args:
