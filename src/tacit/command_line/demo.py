@@ -14,7 +14,7 @@ def demo(out: Path = Path("demo"), seed: int = 1, continuous: bool = False) -> N
     Args:
         out: folder for report.html.
         seed: of all demonstrations.
-        continuous: learn by acting, on a noisy point, instead (under two minutes).
+        continuous: learn by acting on a noisy point instead, in under two minutes.
     """
     start = time.monotonic()
     path = (on_a_point if continuous else on_a_grid)(out, seed)

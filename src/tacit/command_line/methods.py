@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -13,8 +13,10 @@ from tacit.command_line.inputs import annotations_of, kind_in_words
 if TYPE_CHECKING:
     from tacit.inference.method import NamedMethod
 
+OptionalName = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")]
 
-def methods(name: tyro.conf.Positional[str | None] = None) -> None:
+
+def methods(name: OptionalName = None) -> None:
     """List the methods that `tacit infer --method` takes, or all settings of one of them.
 
     Args:
@@ -32,7 +34,7 @@ def show_methods() -> None:
     """A row for every method."""
     from tacit.inference.method import DEFAULTS, METHODS, ExactMethod
 
-    ordered = sorted(METHODS.values(), key=lambda kind: kind not in DEFAULTS)
+    ordered = sorted(METHODS.values(), key=lambda kind: (kind not in DEFAULTS, kind.name))
 
     show_table(
         "Methods",
