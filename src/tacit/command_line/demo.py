@@ -7,8 +7,7 @@ from rich.markup import escape
 
 from tacit.command_line.tables import console, percent, show_table
 from tacit.experiments.continuous_demo import continuous_page, rule_facts, run_continuous_demo
-from tacit.experiments.demo import DATA_SETS, NUMBER, run_demo
-from tacit.experiments.demo_page import demo_page
+from tacit.experiments.demo import DATA_SETS, NUMBER, demo_page, run_demo
 from tacit.reports.page import write_page
 
 
