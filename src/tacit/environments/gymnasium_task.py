@@ -3,10 +3,11 @@
 import copy
 import inspect
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -22,7 +23,7 @@ from tacit.environments.gymnasium_worlds import (
     cost_vector,
     spaces_of,
 )
-from tacit.environments.task import SimulatedTask
+from tacit.environments.task import SimulatedTask, constraint_names
 from tacit.environments.worlds import check_finite
 from tacit.errors import TaskError
 
@@ -31,16 +32,16 @@ PROBE_SEED = 0
 UNKNOWN = "unknown"
 
 
-class Source(Protocol):
+class Source(ABC):
     """Makes environments, all of the same kind."""
 
     def first(self) -> Environment:
         """An environment to step: the user's own where there is one and it is free."""
-        ...
+        return self.fresh()
 
+    @abstractmethod
     def fresh(self, render_mode: str | None = None) -> Environment:
         """An environment that nobody else holds."""
-        ...
 
 
 def gymnasium_task(
@@ -190,11 +191,6 @@ def count_costs(environment: Environment, name: str) -> int:
     return len(costs)
 
 
-def constraint_names(number: int) -> tuple[str, ...]:
-    """`cost`, or `cost 0`, `cost 1` and so on."""
-    return ("cost",) if number == 1 else tuple(f"cost {index}" for index in range(number))
-
-
 def make_worlds(
     source: Source, found: Found, number: int, threads: int | None = None
 ) -> GymnasiumWorlds:
@@ -248,15 +244,11 @@ def label_of(environment: Environment) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Registered:
+class Registered(Source):
     """`gymnasium.make(identifier, **options)`."""
 
     identifier: str | EnvSpec
     options: Mapping[str, Any]
-
-    def first(self) -> Environment:
-        """A fresh environment."""
-        return self.fresh()
 
     def fresh(self, render_mode: str | None = None) -> Environment:
         """Let Gymnasium make one."""
@@ -272,15 +264,11 @@ class Registered:
 
 
 @dataclass(frozen=True, eq=False)
-class FromFactory:
+class FromFactory(Source):
     """`factory(**options)`, called once for each environment."""
 
     factory: Factory
     options: Mapping[str, Any]
-
-    def first(self) -> Environment:
-        """A fresh environment."""
-        return self.fresh()
 
     def fresh(self, render_mode: str | None = None) -> Environment:
         """Call the user's function, with a `render_mode` if there are to be pictures."""
@@ -297,7 +285,7 @@ class FromFactory:
         return environment
 
 
-class Instance:
+class Instance(Source):
     """An environment of the user's own, lent to one borrower at a time.
 
     All others get a new one, made from the environment's `spec`, or copied where it has none. What

@@ -79,9 +79,6 @@ class Picture:
         self.draw_words()
         return self.sheet.pixels.copy()
 
-    def close(self) -> None:
-        """Do nothing: a picture holds nothing open."""
-
     def columns(self, x: ArrayLike, span: float) -> np.ndarray:
         """Pixels from the left to the positions `x`, where the picture is `span` metres wide."""
         middle = self.robot.x + np.clip((self.limit - self.robot.x) / 2, -LEAN * span, LEAN * span)

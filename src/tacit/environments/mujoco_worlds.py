@@ -9,7 +9,6 @@ generator has a state that would have to be saved.
 
 import os
 from threading import Lock
-from typing import NamedTuple
 
 import gymnasium
 import mujoco
@@ -66,23 +65,6 @@ class Silence:
 SILENCE = Silence()
 
 
-class Arrival(NamedTuple):
-    """Where one step of n worlds led, before any episode is begun anew; see `Step`."""
-
-    observations: Float[np.ndarray, "n o"]
-    rewards: Float[np.ndarray, " n"]
-    costs: Float[np.ndarray, "n 1"]
-    terminated: Bool[np.ndarray, " n"]
-    truncated: Bool[np.ndarray, " n"]
-    diverged: Bool[np.ndarray, " n"]
-
-    def reason(self, world: int) -> str:
-        """Why the episode of `world` ended here."""
-        if self.diverged[world]:
-            return "diverged"
-        return "fell" if self.terminated[world] else "time limit"
-
-
 class MujocoWorlds:
     """n worlds that play by `rules`, on `threads` threads; implements `Worlds`.
 
@@ -125,6 +107,7 @@ class MujocoWorlds:
         self.seeds = np.zeros(number, np.int64)
         self.episodes = np.zeros(number, np.int64)
         self.elapsed = np.zeros(number, np.int64)
+        self.diverged = np.zeros(number, bool)
         self.clock = 0
         self.running = False
 
@@ -179,26 +162,15 @@ class MujocoWorlds:
 
     def step(self, actions: np.ndarray) -> Step:
         """Take one action in every world; worlds whose episode ends start the next one."""
-        arrival = self.advance(actions)
-        return Step(
-            self.go_on(arrival)[0],
-            arrival.observations,
-            arrival.rewards,
-            arrival.costs,
-            arrival.terminated,
-            arrival.truncated,
-        )
-
-    def go_on(self, arrival: Arrival) -> tuple[Float[np.ndarray, "n o"], Int[np.ndarray, " m"]]:
-        """Start the next episode where one ended; returns all observations, and which worlds."""
-        worlds = np.flatnonzero(arrival.terminated | arrival.truncated)
+        step = self.advance(actions)
+        worlds = np.flatnonzero(step.terminated | step.truncated)
         if not len(worlds):
-            return arrival.observations, worlds
-        observations = arrival.observations.copy()
+            return step
+        observations = step.arrived.copy()
         observations[worlds] = self.begin_episodes(worlds)
-        return observations, worlds
+        return step._replace(observations=observations)
 
-    def advance(self, actions: np.ndarray) -> Arrival:
+    def advance(self, actions: np.ndarray) -> Step:
         """Take one action in every world and leave those whose episode ended where they are."""
         if not self.running:
             self.check_open()
@@ -220,7 +192,14 @@ class MujocoWorlds:
         fallen = self.rules.has_fallen
         terminated = diverged if fallen is None else diverged | fallen(self.states)
         truncated = (self.elapsed >= self.rules.horizon) & ~terminated
-        return Arrival(self.observe(), rewards, self.costs(), terminated, truncated, diverged)
+        self.diverged, arrived = diverged, self.observe()
+        return Step(arrived, arrived, rewards, self.costs(), terminated, truncated)
+
+    def reason(self, step: Step, world: int) -> str:
+        """Why the episode of `world` ended in the step that was just taken."""
+        if self.diverged[world]:
+            return "diverged"
+        return "fell" if step.terminated[world] else "time limit"
 
     def simulate(self) -> tuple[Bool[np.ndarray, " n"], bool]:
         """Run the simulator for one control step; returns which worlds diverged, and whether any.
@@ -377,11 +356,9 @@ def draw_starts(
     offsets = np.empty((len(seeds), positions + velocities))
     for row, seed, episode in zip(offsets, seeds.tolist(), episodes.tolist(), strict=True):
         generator = np.random.default_rng([seed, START_STREAM, episode])
-        spread = rules.start_positions
-        row[:positions] = generator.uniform(-spread, spread, positions)
-        spread = rules.start_velocities
+        row[:positions] = generator.uniform(-rules.start, rules.start, positions)
         if rules.gaussian_start:
-            row[positions:] = spread * generator.standard_normal(velocities)
+            row[positions:] = rules.start * generator.standard_normal(velocities)
         else:
-            row[positions:] = generator.uniform(-spread, spread, velocities)
+            row[positions:] = generator.uniform(-rules.start, rules.start, velocities)
     return offsets

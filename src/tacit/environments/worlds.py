@@ -1,9 +1,11 @@
 """Many worlds of one task, stepped together: what every simulator of tacit can do."""
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import gymnasium
 import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
 from jaxtyping import Bool, Float, Shaped
 
 from tacit.errors import ArgumentError, TaskError
@@ -80,6 +82,48 @@ class Worlds(Protocol):
     def close(self) -> None:
         """Free what the worlds hold; they cannot be stepped afterwards."""
         ...
+
+
+Outcome: TypeAlias = tuple[
+    Float[np.ndarray, "n o"],
+    Float[np.ndarray, " n"],
+    Bool[np.ndarray, " n"],
+    Bool[np.ndarray, " n"],
+    dict[str, Any],
+]
+"""What Gymnasium's `step` returns of n worlds."""
+
+
+class WorldsEnvironment(VectorEnv[Float[np.ndarray, "n o"], np.ndarray, np.ndarray]):
+    """`Worlds` for Gymnasium, with its autoreset mode SAME_STEP.
+
+    Where an episode ends, the observation returned is the first of the next one, `final_obs` and
+    `final_info` say how the last one ended, as in Gymnasium. Unlike there, `infos["cost"]` is the
+    true cost of the step that was taken in every world, also where an episode ended, so that it
+    belongs to `rewards`: [n], or [n, k] where the task has several costs.
+    """
+
+    def __init__(self, worlds: Worlds) -> None:
+        self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
+        self.num_envs = worlds.number
+        self.single_observation_space = worlds.observation_space
+        self.single_action_space = worlds.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    def outcome(self, step: Step) -> Outcome:
+        """A step of all worlds as Gymnasium wants it."""
+        infos: dict[str, Any] = {}
+        for world in np.flatnonzero(step.terminated | step.truncated).tolist():
+            final = {"final_obs": step.arrived[world], "final_info": self.last_info(step, world)}
+            infos = self._add_info(infos, final, world)
+        infos["cost"] = step.costs[:, 0] if step.costs.shape[1] == 1 else step.costs
+        infos["_cost"] = np.ones(self.num_envs, bool)
+        return step.observations, step.rewards, step.terminated, step.truncated, infos
+
+    def last_info(self, step: Step, world: int) -> dict[str, Any]:
+        """What `final_info` says of the episode that ended in `world`."""
+        raise NotImplementedError
 
 
 def check_render_mode(render_mode: str | None) -> None:

@@ -86,11 +86,6 @@ class HighwayTask(eqx.Module):
     horizon: int = eqx.field(static=True)
 
     @property
-    def number_of_costs(self) -> int:
-        """One for each constraint."""
-        return len(self.constraints)
-
-    @property
     def observation_space(self) -> gymnasium.spaces.Box:
         """The 74 numbers of `FEATURES`."""
         return gymnasium.spaces.Box(-np.inf, np.inf, (len(FEATURES),), np.float32)

@@ -19,6 +19,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from tacit.highway.csv_columns import Columns, Layout, read_columns
+from tacit.highway.highd_files import (
+    ThreeFiles,
+    match_vehicles,
+    read_about_recording,
+    refuse_number,
+)
 from tacit.highway.recording import (
     CAR,
     TRUCK,
@@ -29,15 +35,11 @@ from tacit.highway.recording import (
 )
 from tacit.highway.tracks import (
     Motion,
-    ThreeFiles,
     extent,
     in_order,
     lane_boundaries,
-    match_vehicles,
-    read_about_recording,
     reentries,
     refuse_frames,
-    refuse_number,
     tracks_of,
     typical_sizes,
 )

@@ -49,6 +49,7 @@ from tacit.highway.tracks import (
     refuse_frames,
     tracks_of,
     typical_sizes,
+    without_unknown,
 )
 
 FOOT = 0.3048
@@ -163,8 +164,6 @@ def motion_of(rows: Columns, notices: Notices) -> tuple[Motion, Bool[np.ndarray,
     sizes = typical_sizes(rows["vehicle_id"], length, width, notices)
     known = (rows["v_class"] >= 1) & (rows["v_class"] <= 3)
     kind = KINDS[np.where(known, rows["v_class"], 0)]
-    unknown = len(np.unique(rows["vehicle_id"][~known & sizes.possible]))
-    notices.add("vehicles of an unknown class, now car or truck by their length", unknown)
     motion = Motion(
         vehicle=rows["vehicle_id"],
         frame=rows["frame_id"],
@@ -174,7 +173,7 @@ def motion_of(rows: Columns, notices: Notices) -> tuple[Motion, Bool[np.ndarray,
         vd=np.zeros_like(speed),
         length=sizes.length,
         width=sizes.width,
-        kind=np.where(known, kind, kinds_by_length(sizes.length)),
+        kind=without_unknown(kind, rows["vehicle_id"], sizes, notices),
     )
     return motion, sizes.possible
 

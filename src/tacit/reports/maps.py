@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular_environment import cells_of
 from tacit.errors import ArgumentError
 from tacit.reports.style import (
     FEASIBILITY_COLOURS,
@@ -89,12 +90,7 @@ def constraint_maps(task: TabularTask, panels: Sequence[MapPanel]) -> Figure:
 
 def lay_out(task: TabularTask) -> Grid:
     """The map of a task; a task without positions becomes a strip."""
-    cells = task.positions
-    if cells is None:
-        cells = np.stack(
-            [np.zeros(task.number_of_states, int), np.arange(task.number_of_states)], 1
-        )
-    cells = cells - cells.min(axis=0)
+    cells = cells_of(task)
     rows, columns = (int(size) for size in cells.max(axis=0) + 1)
     filled, forbidden = np.zeros((rows, columns), bool), np.zeros((rows, columns), bool)
     filled[tuple(cells.T)] = True
