@@ -304,11 +304,7 @@ def finish(
 def imitate(learner: Learner, draw: Draw, action_space: gymnasium.Space, settings: PPO) -> Learner:
     """Fit the learner's policy to the experts' actions, and its scales to their observations.
 
-    Arguments:
-        learner: a fresh one; its critics are left as they are.
-        draw: steps of the experts.
-        action_space: of the task.
-        settings: of PPO.
+    The learner should be a fresh one; its critics are left as they are.
     """
     seen, _ = draw(MEASURED)
     observed = Moments.start(seen.shape[-1]).updated(jnp.asarray(seen))

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -75,54 +75,22 @@ def gymnasium_task(
         **make_options: passed on to `gymnasium.make` or to the function.
     """
     check_arguments(cost, horizon)
-    source = source_of(environment, make_options)
-    found = look_at(source, name, cost, horizon)
     described = getattr(cost, "__qualname__", type(cost).__name__) if callable(cost) else cost
-    options = {"environment": found.label, "cost": described, "horizon": horizon, **make_options}
+    options = {"cost": described, "horizon": horizon, **make_options}
     if observation_names is not None:
         options["observation_names"] = list(observation_names)
-    return SimulatedTask(
-        name=found.name,
-        options=options,
-        observation_space=found.observation_space,
-        action_space=found.action_space,
-        horizon=found.horizon,
-        constraints=constraint_names(found.number_of_costs),
-        make_worlds=partial(make_worlds, source, found),
-        make_environment=lambda render_mode: found.prepare(source.fresh(render_mode)),
-        observation_names=tuple(observation_names or found.observation_names),
-    )
-
-
-class Found(NamedTuple):
-    """What one environment shows of the task.
-
-    Fields:
-        label: its id or class; see `label_of`.
-        name: of the task.
-        prepare: gives an environment its cost, flat spaces and the task's horizon.
-        observation_space, action_space: flat.
-        horizon: the shorter of the task's and the environment's own.
-        number_of_costs: k.
-        observation_names: its own; empty where it has none.
-    """
-
-    label: str
-    name: str
-    prepare: Callable[[Environment], Environment]
-    observation_space: gymnasium.spaces.Box
-    action_space: gymnasium.spaces.Box | gymnasium.spaces.Discrete
-    horizon: int | None
-    number_of_costs: int
-    observation_names: tuple[str, ...]
+    source = source_of(environment, make_options)
+    return look_at(source, cost, horizon, name, tuple(observation_names or ()), options)
 
 
 def look_at(
     source: Source,
-    name: str | None,
     cost: CostFunction | Literal["unknown"] | None,
     horizon: int | None,
-) -> Found:
+    name: str | None,
+    observation_names: tuple[str, ...],
+    options: Mapping[str, Any],
+) -> SimulatedTask:
     """Take one environment, one reset and one step to see what the task is like."""
     first = source.first()
     try:
@@ -132,18 +100,21 @@ def look_at(
         ready = prepare(first)
         observation_space, action_space = spaces_of([ready], name)
         limits = (horizon, first.spec.max_episode_steps if first.spec else None)
-        return Found(
-            label,
-            name,
-            prepare,
-            observation_space,
-            action_space,
-            min((limit for limit in limits if limit is not None), default=None),
-            0 if cost == UNKNOWN else count_costs(ready, name),
-            names_of(first, observation_space.shape[0]),
-        )
+        number_of_costs = 0 if cost == UNKNOWN else count_costs(ready, name)
+        found_names = names_of(first, observation_space.shape[0])
     finally:
         first.close()
+    return SimulatedTask(
+        name=name,
+        options={"environment": label, **options},
+        observation_space=observation_space,
+        action_space=action_space,
+        horizon=min((limit for limit in limits if limit is not None), default=None),
+        constraints=constraint_names(number_of_costs),
+        make_worlds=partial(make_worlds, source, prepare, number_of_costs, name),
+        make_environment=lambda render_mode: prepare(source.fresh(render_mode)),
+        observation_names=observation_names or found_names,
+    )
 
 
 def names_of(environment: Environment, size: int) -> tuple[str, ...]:
@@ -192,7 +163,12 @@ def count_costs(environment: Environment, name: str) -> int:
 
 
 def make_worlds(
-    source: Source, found: Found, number: int, threads: int | None = None
+    source: Source,
+    prepare: Callable[[Environment], Environment],
+    number_of_costs: int,
+    name: str,
+    number: int,
+    threads: int | None = None,
 ) -> GymnasiumWorlds:
     """`number` worlds; `threads` is ignored, as environments are stepped one after the other."""
     environments: list[Environment] = []
@@ -201,13 +177,13 @@ def make_worlds(
             environments.append(source.fresh() if index else source.first())
         if len({id(environment) for environment in environments}) < number:
             raise TaskError(
-                f"the function that makes {found.name} returned the same environment twice; it "
+                f"the function that makes {name} returned the same environment twice; it "
                 f"must make a new one each time"
             )
         return GymnasiumWorlds(
-            [found.prepare(environment) for environment in environments],
-            number_of_costs=found.number_of_costs,
-            name=found.name,
+            [prepare(environment) for environment in environments],
+            number_of_costs=number_of_costs,
+            name=name,
         )
     except Exception:
         for environment in environments:

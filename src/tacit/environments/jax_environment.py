@@ -45,10 +45,6 @@ class JaxEnvironment(gymnasium.Env[np.ndarray, Any]):
 
     `info["cost"]` is a float, or an array where the task has several costs. Environments with
     pictures say so in `metadata` and define `draw`.
-
-    Arguments:
-        task: what to step.
-        render_mode: "rgb_array" lets `render` draw, None switches drawing off.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
@@ -118,12 +114,7 @@ class JaxEnvironment(gymnasium.Env[np.ndarray, Any]):
 
 
 class JaxVectorEnvironment(WorldsEnvironment):
-    """All worlds step in one compiled call; see `WorldsEnvironment`.
-
-    Arguments:
-        task: what to step.
-        num_envs: how many worlds.
-    """
+    """All worlds step in one compiled call; see `WorldsEnvironment`."""
 
     def __init__(self, task: JaxWorld, num_envs: int = 1) -> None:
         self.task = task
@@ -131,10 +122,7 @@ class JaxVectorEnvironment(WorldsEnvironment):
         super().__init__(self.worlds)
 
     def reset(
-        self,
-        *,
-        seed: int | Sequence[int] | None = None,
-        options: dict[str, Any] | None = None,
+        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Float[np.ndarray, "n o"], dict[str, Any]]:
         """Start an episode in every world; world i is seeded with `seed + i`."""
         if options:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from tacit.argument_checks import check_count, check_seed
 from tacit.environments.worlds import Step, check_actions, check_finite
 from tacit.errors import ArgumentError, EpisodeError
+from tacit.runs.tree_file import is_key
 
 KEY_KIND = "threefry2x32"
 
@@ -130,10 +131,6 @@ class JaxWorlds:
 
     One call of a jitted function steps all worlds. World i starts from `jax.random.key(seed + i)`
     and splits its key in two at every start and step: one half stays, the other is used.
-
-    Arguments:
-        task: what to step.
-        number: n.
     """
 
     resumable = True
@@ -246,11 +243,6 @@ def cost_of_one(costs: Float[np.ndarray, " k"]) -> float | Float[np.ndarray, " k
 def name_of(path: Any) -> str:
     """The place of an array in a `Standing`, as a word."""
     return jax.tree_util.keystr(path).lstrip(".")
-
-
-def is_key(leaf: Array) -> bool:
-    """Whether an array holds JAX's random keys."""
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def as_numbers(leaf: Array) -> Array:

@@ -24,17 +24,13 @@ if TYPE_CHECKING:
 DRAWN_SEEDS = 2**31
 
 
-class MujocoEnvironment(gymnasium.Env[Float[np.ndarray, " o"], Float[np.ndarray, " a"]]):
+class MujocoEnvironment(gymnasium.Env[Float[np.ndarray, " o"], Any]):
     """One world of a MuJoCo task.
 
     `info` holds the true `cost` of the step and the `x_position` it led to, and in the last step
     of an episode the `reason` for its end: "fell", "time limit" or "diverged".
 
     `reset(seed=...)` fixes all randomness from there on, later episodes included.
-
-    Arguments:
-        rules: of the task.
-        render_mode: "rgb_array" lets `render` draw the robot, None switches drawing off.
     """
 
     metadata: dict[str, Any] = {"render_modes": [*RENDER_MODES], "render_fps": 20}  # noqa: RUF012
@@ -89,13 +85,10 @@ class MujocoEnvironment(gymnasium.Env[Float[np.ndarray, " o"], Float[np.ndarray,
 
 
 class MujocoVectorEnvironment(WorldsEnvironment):
-    """Many worlds of a MuJoCo task on threads; see `WorldsEnvironment`.
+    """Many worlds of a MuJoCo task; see `WorldsEnvironment`.
 
-    Arguments:
-        rules: of the task.
-        num_envs: how many worlds.
-        threads: None takes as many as there are cores; the numbers never depend on it.
-        render_mode: as for one environment; `render` returns one picture for each world.
+    They are simulated on `threads` threads (None: as many as there are cores), on which the
+    numbers never depend. `render` returns one picture for each world.
     """
 
     def __init__(
@@ -117,10 +110,7 @@ class MujocoVectorEnvironment(WorldsEnvironment):
         }
 
     def reset(
-        self,
-        *,
-        seed: int | Sequence[int] | None = None,
-        options: dict[str, Any] | None = None,
+        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Float[np.ndarray, "n o"], dict[str, Any]]:
         """Start an episode in every world; world i is seeded with `seed + i` or `seed[i]`."""
         if options and "reset_mask" in options:
@@ -133,17 +123,12 @@ class MujocoVectorEnvironment(WorldsEnvironment):
             super().reset(seed=seed)
             seed = int(self.np_random.integers(DRAWN_SEEDS)) if seed is None else seed
             observations = self.worlds.reset(seed)
-        return observations, self.places(observations)
+        return observations, self.for_all(x_position=observations[:, 0].copy())
 
     def step(self, actions: Float[np.ndarray, "n a"]) -> Outcome:
         """Take one action in every world; worlds whose episode ends start the next one."""
-        *outcome, infos = self.outcome(self.worlds.step(actions))
-        return *outcome, infos | self.places(outcome[0])
-
-    def places(self, observations: Float[np.ndarray, "n o"]) -> dict[str, np.ndarray]:
-        """Where all worlds stand, with the mask that Gymnasium wants."""
-        everywhere = np.ones(self.num_envs, bool)
-        return {"x_position": observations[:, 0].copy(), "_x_position": everywhere}
+        step = self.worlds.step(actions)
+        return self.outcome(step, x_position=step.observations[:, 0].copy())
 
     def last_info(self, step: Step, world: int) -> dict[str, Any]:
         """Cost and place of the last step, and the reason for the end."""

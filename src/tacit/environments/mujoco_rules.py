@@ -28,12 +28,7 @@ FREE_POSITIONS = ("x", "y", "z", *(f"orientation {part}" for part in "wxyz"))
 FREE_ROTATIONS = ("x", "y", "z", "roll", "pitch", "yaw")
 Choice = TypeVar("Choice")
 Reward = Callable[
-    [
-        Float[np.ndarray, " n"],
-        Float[np.ndarray, "n s"],
-        Float[np.ndarray, "n a"],
-        float,
-    ],
+    [Float[np.ndarray, " n"], Float[np.ndarray, "n s"], Float[np.ndarray, "n a"], float],
     Float[np.ndarray, " n"],
 ]
 

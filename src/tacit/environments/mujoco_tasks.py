@@ -172,13 +172,10 @@ def biased_pendulum(
 
 
 def robot_task(name: str, options: Mapping[str, Any], *, steps: int, **robot: Any) -> SimulatedTask:
-    """The task of one robot.
+    """The task of one robot: `options` are those of the functions above.
 
-    Arguments:
-        name: of the task.
-        options: those of the functions above.
-        steps: the horizon where the options name none.
-        **robot: the fields of `MujocoRules` that no option sets.
+    `steps` is the horizon where they name none, `robot` the fields of `MujocoRules` that they do
+    not set.
     """
     rules = MujocoRules(
         name=name,

@@ -153,12 +153,24 @@ class MujocoWorlds:
         self.episodes[worlds] += 1
         self.elapsed[worlds] = 0
         self.batch.state[worlds] = self.blank
-        self.states[worlds] += draw_starts(
-            self.rules, self.model.nq, self.model.nv, self.seeds[worlds], self.episodes[worlds]
-        )
+        self.states[worlds] += self.draw_starts(worlds)
         if self.forces is not None:
             self.forces[worlds] = 0.0
         return self.observe()[worlds]
+
+    def draw_starts(self, worlds: Int[np.ndarray, " m"]) -> Float[np.ndarray, "m s"]:
+        """Draw how far from the model's own qpos and qvel the episodes of some worlds start."""
+        spread, split, speeds = self.rules.start, self.model.nq, self.model.nv
+        offsets = np.empty((len(worlds), split + speeds))
+        streams = zip(self.seeds[worlds].tolist(), self.episodes[worlds].tolist(), strict=True)
+        for row, (seed, episode) in zip(offsets, streams, strict=True):
+            generator = np.random.default_rng([seed, START_STREAM, episode])
+            row[:split] = generator.uniform(-spread, spread, split)
+            if self.rules.gaussian_start:
+                row[split:] = spread * generator.standard_normal(speeds)
+            else:
+                row[split:] = generator.uniform(-spread, spread, speeds)
+        return offsets
 
     def step(self, actions: np.ndarray) -> Step:
         """Take one action in every world; worlds whose episode ends start the next one."""
@@ -259,9 +271,7 @@ class MujocoWorlds:
     def state(self) -> dict[str, np.ndarray]:
         """Everything needed to go on from here, as arrays."""
         self.check_open()
-        return {name: array.copy() for name, array in self.kept().items()} | {
-            "clock": np.array([self.clock])
-        }
+        return {name: array.copy() for name, array in self.kept().items()}
 
     def kept(self) -> dict[str, np.ndarray]:
         """The arrays of which `state` returns copies."""
@@ -270,13 +280,14 @@ class MujocoWorlds:
             "seeds": self.seeds,
             "episodes": self.episodes,
             "elapsed": self.elapsed,
+            "clock": np.array([self.clock]),
         }
         return kept if self.forces is None else kept | {"forces": self.forces}
 
     def restore(self, state: dict[str, np.ndarray]) -> Float[np.ndarray, "n o"]:
         """Go back to a `state` of worlds of the same task and number."""
         self.check_open()
-        expected = {name: array.shape for name, array in self.kept().items()} | {"clock": (1,)}
+        expected = {name: array.shape for name, array in self.kept().items()}
         given = {name: np.shape(array) for name, array in state.items()}
         if given != expected:
             raise ArgumentError(f"not a state of these worlds: {given} instead of {expected}")
@@ -290,18 +301,14 @@ class MujocoWorlds:
 
     def close(self) -> None:
         """Free the simulations; the worlds cannot be used afterwards."""
-        if self.is_open():
+        if hasattr(self, "batch"):
             del self.batch, self.controls, self.positions, self.velocities, self.states, self.noise
             del self.contacts
         self.running = False
 
-    def is_open(self) -> bool:
-        """Whether `close` has not been called."""
-        return hasattr(self, "batch")
-
     def check_open(self) -> None:
         """Raise an error if `close` has been called."""
-        if not self.is_open():
+        if not hasattr(self, "batch"):
             raise EpisodeError("these worlds have been closed: make new ones")
 
 
@@ -343,22 +350,3 @@ class NoiseBlocks:
     def forget(self) -> None:
         """Draw the block anew when it is next used."""
         self.loaded = -1
-
-
-def draw_starts(
-    rules: MujocoRules,
-    positions: int,
-    velocities: int,
-    seeds: Int[np.ndarray, " m"],
-    episodes: Int[np.ndarray, " m"],
-) -> Float[np.ndarray, "m s"]:
-    """Draw how far from the model's own qpos and qvel some episodes start."""
-    offsets = np.empty((len(seeds), positions + velocities))
-    for row, seed, episode in zip(offsets, seeds.tolist(), episodes.tolist(), strict=True):
-        generator = np.random.default_rng([seed, START_STREAM, episode])
-        row[:positions] = generator.uniform(-rules.start, rules.start, positions)
-        if rules.gaussian_start:
-            row[positions:] = rules.start * generator.standard_normal(velocities)
-        else:
-            row[positions:] = generator.uniform(-rules.start, rules.start, velocities)
-    return offsets

@@ -24,10 +24,7 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
 from tacit.highway.builtin_recordings import builtin_folder
 from tacit.highway.driving_step import HighwayTask
-from tacit.highway.highway_environment import (
-    HighwayEnvironment,
-    HighwayVectorEnvironment,
-)
+from tacit.highway.highway_environment import HighwayEnvironment, HighwayVectorEnvironment
 from tacit.highway.observation import GAP_AHEAD, OBSERVATION_NAMES
 from tacit.highway.recording import Geometry, RecordingError
 from tacit.highway.recording_folder import RecordingSource, find_recordings

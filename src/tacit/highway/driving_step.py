@@ -18,15 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from tacit.environments.jax_world import JaxStep
-from tacit.highway.geometry import (
-    Box,
-    gap_on_axes,
-    heading,
-    length,
-    overlap,
-    reach,
-    swept,
-)
+from tacit.highway.geometry import Box, gap_on_axes, heading, length, overlap, reach, swept
 from tacit.highway.neighbours import find_neighbours, lane_of, read_frame
 from tacit.highway.observation import (
     FEATURES,

@@ -112,11 +112,7 @@ def match_vehicles(
 ) -> Int[np.ndarray, " rows"]:
     """For each row of the tracks the place of its vehicle in the description, or -1.
 
-    Args:
-        vehicle: its id in each row of the tracks.
-        described: ids in the file about vehicles.
-        numbers: of frames that these vehicles should have.
-        notices: counts what does not fit.
+    `described` are the ids in the file about vehicles, which should have `numbers` of frames.
     """
     known, places = np.unique(described, return_index=True)
     notices.add("vehicles described twice, the first counts", len(described) - len(known))

@@ -59,11 +59,7 @@ class HighwayEnvironment(JaxEnvironment):
     task: HighwayTask
 
     def __init__(
-        self,
-        task: HighwayTask,
-        scenarios: Sequence[Scenario],
-        *,
-        render_mode: str | None = None,
+        self, task: HighwayTask, scenarios: Sequence[Scenario], *, render_mode: str | None = None
     ) -> None:
         super().__init__(task, render_mode=render_mode)
         self.scenarios = scenarios

@@ -15,6 +15,7 @@ across the road, with `d` = 0 on the centre of the leftmost lane. They do not sa
 so long ones are taken for trucks.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,15 +31,7 @@ from tacit.highway.csv_columns import (
     read_columns,
     text_of,
 )
-from tacit.highway.recording import (
-    CAR,
-    TRUCK,
-    Carriageway,
-    Notices,
-    Reading,
-    RecordingError,
-    Track,
-)
+from tacit.highway.recording import CAR, TRUCK, Carriageway, Notices, Reading, RecordingError, Track
 from tacit.highway.tracks import (
     Motion,
     extent,
@@ -73,13 +66,15 @@ TEXT_HEADER = (
     *("global_x", "global_y", "v_length", "v_width", "v_class", "v_vel", "v_acc", "lane_id"),
     *("preceding", "following", "space_headway", "time_headway"),
 )
-WHOLE = ("vehicle_id", "frame_id", "global_time", "v_class", "lane_id")
-REAL = ("local_x", "local_y", "v_vel")
-SIZES = ("v_length", "v_width")
+SHARED = Layout(
+    whole=("vehicle_id", "frame_id", "global_time", "v_class", "lane_id"),
+    real=("local_x", "local_y", "v_vel"),
+    gappy=("v_length", "v_width"),
+)
 SMALL = {
     "vehicle_id": np.int64,
     "frame_id": np.int32,
-    **dict.fromkeys((*REAL, *SIZES), np.float32),
+    **dict.fromkeys(SHARED.real + SHARED.gappy, np.float32),
 }
 LONGEST_PAUSE = 60_000
 """Two periods begin further apart than this, in milliseconds; within one, clocks may slip."""
@@ -261,14 +256,8 @@ def ngsim_layout(path: Path, site: str | None) -> Layout:
     separator = "," if "," in line else None
     if not any(letter.isalpha() for letter in line.replace("e", "").replace("E", "")):
         refuse_site(path, site)
-        return Layout(
-            whole=WHOLE,
-            real=REAL,
-            gappy=SIZES,
-            header=TEXT_HEADER,
-            separator=separator,
-            thousands=separator is not None,
-        )
+        quoted = separator is not None
+        return replace(SHARED, header=TEXT_HEADER, separator=separator, thousands=quoted)
     mixed = "location" in line.lower()
     if not mixed:
         refuse_site(path, site)
@@ -276,15 +265,8 @@ def ngsim_layout(path: Path, site: str | None) -> Layout:
         raise ArgumentError(
             f"site: is {site!r}, but {path} holds several; choose one of {', '.join(MAIN_LANES)}"
         )
-    return Layout(
-        whole=WHOLE,
-        real=REAL,
-        gappy=SIZES,
-        text=("location",) if mixed else (),
-        any_case=True,
-        thousands=True,
-        only=site,
-    )
+    text = ("location",) if mixed else ()
+    return replace(SHARED, text=text, any_case=True, thousands=True, only=site)
 
 
 def refuse_site(path: Path, site: str | None) -> None:

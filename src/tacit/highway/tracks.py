@@ -144,19 +144,14 @@ def tracks_of(
 
 def track_of(motion: Motion, start: int, end: int) -> Track:
     """The rows from `start` to `end` as one track."""
-    s, d, vs, vd = (
-        array[start:end].astype(np.float32) for array in (motion.s, motion.d, motion.vs, motion.vd)
-    )
+    moving = (motion.s, motion.d, motion.vs, motion.vd)
     return Track(
-        vehicle=int(motion.vehicle[start]),
-        kind=int(motion.kind[start]),
-        length=float(motion.length[start]),
-        width=float(motion.width[start]),
-        first=int(motion.frame[start]),
-        s=s,
-        d=d,
-        vs=vs,
-        vd=vd,
+        int(motion.vehicle[start]),
+        int(motion.kind[start]),
+        float(motion.length[start]),
+        float(motion.width[start]),
+        int(motion.frame[start]),
+        *(array[start:end].astype(np.float32) for array in moving),
     )
 
 
