@@ -2,15 +2,15 @@
 
     python docs/evidence/generate.py          # or: make evidence
 
-A page has pairs of markers, `<!-- generated: NAME -->` and `<!-- end -->`; what lies between them is
+A page has pairs of markers, `<!-- generated: NAME -->` and `<!-- end -->`; what lies between is
 replaced. Nothing there is typed by hand, and a test checks that the pages are what this script
 writes. Result files:
 
-    results/coverage/coverage.csv, settings.json    of `tacit experiment run coverage`
-    results/methods/NAME.json                       methods.json of `tacit experiment run methods`
-    results/confidence/NAME.json                    confidence.json of `tacit experiment run confidence`
-    any of them: NAME.about.json                    version, seeds, experts, command: what the file
-                                                    itself does not say
+    results/coverage/                coverage.csv, settings.json of `tacit experiment run coverage`
+    results/methods/NAME.json        methods.json of `tacit experiment run methods`
+    results/confidence/NAME.json     confidence.json of `tacit experiment run confidence`
+    beside any: NAME.about.json      version, seeds, experts, command: what the file
+                                     itself does not say
 """
 
 import csv
