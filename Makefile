@@ -34,10 +34,10 @@ bench: .venv/dev ## speed, as ratios to a peer in the same run
 	done; exit $$missed
 
 docs: .venv/dev ## the documentation as a site, in site/; a warning is an error
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 docs-serve: .venv/dev ## the same in a browser, at http://127.0.0.1:8000
-	$(BIN)/mkdocs serve
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 evidence: .venv/dev ## write the tables of docs/evidence from the result files there
 	$(BIN)/python docs/evidence/generate.py
