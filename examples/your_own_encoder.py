@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import tacit
-from tacit.perceptron import Perceptron
+from tacit.control.networks import Perceptron
 
 
 class NearestStep(tacit.Encoder):
@@ -18,10 +18,11 @@ class NearestStep(tacit.Encoder):
 
     name: ClassVar[str] = "nearest-step"
 
-    def __init__(self, features, width, *, key):
-        asked, kept = jax.random.split(key)
-        self.question = Perceptron([features, 2 * width, width], 1.0, key=asked)  # of the query
-        self.answer = Perceptron([features, 2 * width, width], 1.0, key=kept)  # of experts' steps
+    @classmethod
+    def start(cls, features, width, *, heads, layers, key):
+        """Random weights: a network for the query, and one for the experts' steps."""
+        sizes = [features, 2 * width, width]
+        return cls(*(Perceptron(sizes, 1.0, key=one) for one in jax.random.split(key)))
 
     def encode(self, features, present):
         """What is kept of the experts' steps, [S, M, d]: computed once for each update."""
