@@ -1,4 +1,4 @@
-"""Learn a rule from demonstrations of a simulated robot: a cart with a pole and a wall nearby."""
+"""Learn a rule from demonstrations of a simulated robot: a cart with a pole, and a limit nearby."""
 
 import dataclasses
 
@@ -21,13 +21,17 @@ settings = tacit.methods.Reach.forward(task)
 forward = dataclasses.replace(settings, steps=8192, worlds=16, rollout=64, minibatch=128, epochs=3)
 result = tacit.infer(task, demonstrations, confidence=0.8, seed=1, forward=forward)
 
-report = tacit.evaluate(result, episodes=50)
-print(
-    f"{result.method}: violation {float(report.violation):.0%}, reward {float(report.reward):.1f}"
-)
-print("the learned rule is broken in", report.rule_violation, "of the episodes")
-for rule in result.constraint.rules()[:3]:
+for rule in result.constraint.rules()[:3]:  # the true one: x is at least -0.015
     print("-", rule)
+
+# The rule is right, but this expert can hardly keep it, and nobody learns better control from it.
+discarded = demonstrations.provenance["discarded"]
+print(f"the expert broke the true rule in {discarded} of {discarded + 20} episodes")
+report = tacit.evaluate(result, episodes=50)
+print(f"{result.method}: the policy breaks it in {float(report.violation):.0%} of its episodes,")
+print(
+    f"and the rule that it learned in {float(report.rule_violation or 0):.0%}, where 20% are promised"
+)
 
 states, actions = demonstrations.observations[:, 0], demonstrations.actions[:, 0]
 for confidence in (0.5, 0.8, 0.95):

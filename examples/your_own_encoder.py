@@ -44,7 +44,7 @@ method = tacit.methods.CAICRL(encoder=NearestStep, width=8, tokens=8, passes=2)
 forward = tacit.PPO(steps=3200, worlds=16, rollout=50, minibatch=200)  # a taste
 result = tacit.infer(task, demonstrations, method=method, confidence=0.8, forward=forward)
 
-states, actions = demonstrations.observations[0, :2], demonstrations.actions[0, :2]
-evidence = result.constraint.evidence(states, actions, most=1)
-print("votes for two steps of an expert:", evidence.votes_for.round(1))
+states = np.array([[-0.85, 0.5], [-1.5, 0.5]])  # where experts wait, and beyond the limit
+evidence = result.constraint.evidence(states, np.zeros((2, 2)), most=1)
+print("votes for and against:", evidence.votes_for.round(2), evidence.votes_against.round(2))
 print("the loudest expert for each:", evidence.expert[:, 0], "by its step", evidence.step[:, 0])

@@ -63,7 +63,7 @@ class ExpertsBox(tacit.Method):
 
 
 task = tacit.make("BlockedPoint")
-expert = tacit.Expert(task, lambda seen: np.clip(10 * (np.array([-0.9, 0.5]) - seen), -1, 1))
+expert = tacit.Expert(task, lambda seen: np.clip(10 * (np.array([-0.8, 0.5]) - seen), -1, 1))
 demonstrations = tacit.collect(expert, 20, seed=1)
 forward = tacit.PPO(steps=6400, worlds=16, rollout=50, minibatch=200)
 result = tacit.infer(task, demonstrations, method=ExpertsBox(margin=0.02), forward=forward)
