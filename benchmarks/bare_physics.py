@@ -9,8 +9,7 @@ import numpy as np
 from mujoco.batch import Batch, SimulationError
 from timing import timed
 
-from tacit.environments.mujoco_log import SILENCE
-from tacit.environments.mujoco_worlds import MujocoWorlds, usable_cores
+from tacit.environments.mujoco_worlds import SILENCE, MujocoWorlds, usable_cores
 from tacit.environments.registry import Simulated
 from tacit.environments.worlds import Worlds
 

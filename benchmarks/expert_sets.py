@@ -29,7 +29,7 @@ from timing import Row, Target, describe_machine, show, timed, verdict
 
 import tacit
 from tacit.control.learner import Rollout
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.inference.encoder.method import CAICRL
 from tacit.inference.experts import ExpertSteps

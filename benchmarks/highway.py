@@ -23,10 +23,10 @@ from timing import Row, Target, describe_machine, in_turns, rate, ratio, show, t
 
 import tacit
 from tacit.environments.jax_world import autoreset
+from tacit.highway.driving import Selection, load_scenarios, read_scenarios
+from tacit.highway.driving_step import HighwayTask, move
 from tacit.highway.highd_writer import write_highd
-from tacit.highway.highway_task import HighwayTask, move
-from tacit.highway.scenario_set import Selection, load_scenarios, read_scenarios
-from tacit.highway.traffic import Traffic
+from tacit.highway.synthetic_traffic import Traffic
 
 CARS, STEPS = 2048, 50
 ENOUGH = Target(500.0)
@@ -59,7 +59,7 @@ def read(task, states, actions, keys):
 
 def speed(quick: bool) -> Row:
     """Steps per second."""
-    task = tacit.make("HighwayDistance").compiled
+    task = tacit.make("HighwayDistance").jax_world
     assert isinstance(task, HighwayTask)
     numbers = jnp.arange(CARS, dtype=jnp.int32) % len(task.replay)
     states = eqx.filter_jit(lambda task: jax.vmap(task.start)(numbers)[0])(task)

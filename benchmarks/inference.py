@@ -17,11 +17,11 @@ from timing import Row, Target, describe_machine, in_turns, rate, ratio, show, t
 
 import tacit
 from tacit.control.trainer import Trainer
+from tacit.experiments.methods_cell import METHODS, acting
 from tacit.inference.loop import Inference
-from tacit.inference.methods import METHODS, forward_preset, kind_of, make_method
 
 EXPERTS, LENGTH = 100, 1000
-TARGETS = {"ca-icrl": Target(2.0, at_most=True)}
+TARGETS = {"reach": Target(2.0, at_most=True)}
 
 
 def main() -> int:
@@ -42,10 +42,11 @@ def main() -> int:
 def against_plain(name: str, experts, quick: bool) -> Row:
     """One method, in turns with training on the true cost."""
     task = tacit.make(TASK)
-    settings = forward_preset(kind_of(name, {}), task)
+    kind = acting(name)
+    settings = kind.forward(task)
     if quick:
         settings = dataclasses.replace(settings, worlds=4, rollout=64, epochs=1)
-    method = make_method(name, task, {})
+    method = kind.preset(task)
     learning = Inference(task, experts, method, 0.8, settings, seed=0)
     plain = Trainer(task, settings, seed=0)
     updates = method.every

@@ -35,7 +35,7 @@ from rich.table import Table
 from scipy import sparse, special, stats
 
 import tacit
-from tacit.environments.mujoco_models import load_model
+from tacit.environments.mujoco_rules import load_model
 
 LIMIT, FALLEN, HORIZON, NOISE, FRAME_SKIP, STRONGEST = -0.015, 0.2, 100, 0.2, 2, 3.0
 X_MOST, X_SCALE, V_MOST, OMEGA_MOST = 0.9, 0.02, 2.5, 5.0

@@ -28,8 +28,9 @@ from timing import Row, Target, describe_machine, in_turns, rate, ratio, show, t
 
 import tacit
 from tacit.control import learner as learning
-from tacit.control.ppo import PPO, Batch
+from tacit.control.ppo import Batch
 from tacit.control.presets import preset
+from tacit.control.settings import PPO
 from tacit.control.trainer import Trainer, critic_pass, policy_pass
 from tacit.environments.registry import Simulated
 

@@ -19,9 +19,9 @@ from bare_physics import NAMES, BarePhysics, random_actions
 from timing import Row, Target, describe_machine, in_turns, rate, ratio, show, timed, verdict
 
 import tacit
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.control.trainer import Trainer
-from tacit.environments.mujoco_draws import STEPS_OF_A_BLOCK
+from tacit.environments.mujoco_worlds import STEPS_OF_A_BLOCK
 from tacit.environments.registry import Simulated
 
 STEP_TARGETS: dict[str, Target] = dict.fromkeys(NAMES[:3], Target(0.8))

@@ -59,11 +59,11 @@ def point():
 @pytest.fixture(scope="module")
 def hasty_imitation():
     """For modules that do not look at how well experts are imitated."""
-    from tacit.control import imitation
+    from tacit.control import learner
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(imitation, "GRADIENT_STEPS", 100)
-        patch.setattr(imitation, "MINIBATCH", 64)
+        patch.setattr(learner, "GRADIENT_STEPS", 100)
+        patch.setattr(learner, "MINIBATCH", 64)
         yield
 
 
@@ -71,7 +71,7 @@ def hasty_imitation():
 def recorded_traffic(tmp_path_factory):
     """A folder with two short recordings of made-up traffic, on two and on three lanes."""
     from tacit.highway.highd_writer import write_highd
-    from tacit.highway.traffic import Traffic
+    from tacit.highway.synthetic_traffic import Traffic
 
     folder = tmp_path_factory.mktemp("recorded")
     write_highd(folder, 1, Traffic(seed=3, duration=24.0, lanes=2))

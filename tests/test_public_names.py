@@ -12,6 +12,9 @@ import tacit
 # Section 2 of the architecture.
 PROMISED = {
     "make": ("name",),
+    "register": ("name", "build"),
+    "task_from_jax": ("world", "name", "options"),
+    "JaxStep": ("state", "observation", "reward", "costs", "terminated", "truncated"),
     "TabularTask": ("transitions", "rewards", "costs", "initial", "horizon"),
     "Trajectories": ("observations", "actions", "rewards", "lengths"),
     "train_expert": ("task", "seed"),

@@ -1,5 +1,11 @@
 """Checks of plain arguments, each with an error that says what would do."""
 
+import difflib
+import numbers
+import types
+from collections.abc import Mapping
+from typing import Any, Literal, Union, cast, get_args, get_origin
+
 import numpy as np
 
 from tacit.errors import ArgumentError, TacitError
@@ -29,3 +35,40 @@ def check_seed(seed: object) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ArgumentError(f"seed must be a whole number of at least 0, not {seed!r}")
     return int(seed)
+
+
+def check_confidence(confidence: object) -> None:
+    """Raise an error unless `confidence` is a number strictly between 0 and 1."""
+    if not isinstance(confidence, int | float | np.number) or not 0 < confidence < 1:
+        raise ArgumentError(
+            f"confidence must lie strictly between 0 and 1 (0.8 means 80 %), not {confidence!r}"
+        )
+
+
+def fits(value: object, kind: Any) -> bool:
+    """Whether `value` may stand where the annotation `kind` is written, NumPy scalars included.
+
+    An annotation that cannot be checked, such as a protocol or a list of something, takes anything.
+    """
+    if get_origin(kind) in (Union, types.UnionType):
+        return any(fits(value, member) for member in get_args(kind))
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if kind in (int, float):
+        number = numbers.Integral if kind is int else numbers.Real
+        return isinstance(value, number) and not isinstance(value, bool)
+    if get_origin(kind) is tuple:
+        # A settings file holds lists where Python code would write tuples.
+        return isinstance(value, tuple | list) and all(
+            fits(member, get_args(kind)[0]) for member in value
+        )
+    checkable = kind is not Any and isinstance(kind, type) and get_origin(kind) is None
+    if not checkable or getattr(kind, "_is_protocol", False):
+        return True
+    return isinstance(value, cast(type, kind))
+
+
+def nearest(word: str, spellings: Mapping[str, str]) -> str:
+    """`; did you mean ...?`, when something close to `word` exists."""
+    close = difflib.get_close_matches(word, spellings, n=1)
+    return f"; did you mean {spellings[close[0]]}?" if close else ""

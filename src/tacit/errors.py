@@ -24,5 +24,9 @@ class StorageError(TacitError, OSError):
     """A file or folder that cannot be written, or that does not hold what it should."""
 
 
+class EpisodeError(TacitError, RuntimeError):
+    """A step was asked for where there is no running episode."""
+
+
 class DivergenceError(TacitError, ArithmeticError):
     """Training ran into numbers that are not finite; the message names quantity and step."""

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tacit.inference.sampling_plans import PLANS
 
 import tacit
 from tacit.command_line import COMMANDS, main, no_interrupt_lost
 from tacit.control import conduct, policy_splice
 from tacit.experiments.coverage import COLUMNS, CoverageSettings
-from tacit.inference.sampling_plans import PLANS
 
 CHAIN = ("--set", "length=11", "limit=-2", "horizon=10", "reward_scale=10")
 SCRIPT = Path(sys.executable).parent / "tacit"

@@ -10,8 +10,8 @@ import tacit
 from tacit.command_line import main
 from tacit.command_line.tasks import parse_value
 from tacit.command_line.training import summary, watched, with_settings
-from tacit.control.ppo import PPO
 from tacit.control.presets import expert_preset
+from tacit.control.settings import PPO
 from tacit.errors import ArgumentError
 
 SHORT = ("steps=512", "worlds=4", "rollout=64", "minibatch=64", "epochs=1", "hidden=8")

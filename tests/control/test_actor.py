@@ -10,9 +10,8 @@ import pytest
 
 from tacit.control import learner as learning
 from tacit.control.actor import Actor
-from tacit.control.networks import make_policy
-from tacit.control.normalisation import Moments
-from tacit.control.ppo import PPO
+from tacit.control.networks import Moments, make_policy
+from tacit.control.settings import PPO
 from tacit.errors import ArgumentError, StorageError
 from tacit.runs.array_file import write_arrays
 
@@ -144,3 +143,16 @@ def test_a_file_that_holds_something_else_is_an_error(tmp_path):
         Actor.load(path)
     with pytest.raises(StorageError, match="no such file"):
         Actor.load(tmp_path / "missing.safetensors")
+
+
+@kinds
+def test_an_actor_predicts_as_an_agent_of_stable_baselines_does(space):
+    _, _, actor = made(space, True)
+    actions, state = actor.predict(observations(), state=None, episode_start=np.ones(200, bool))
+    assert state is None
+    np.testing.assert_array_equal(actions, actor(observations()))
+    action, _ = actor.predict(observations()[5])
+    np.testing.assert_allclose(action, actions[5], rtol=1e-5)
+    assert np.shape(action) == space.shape
+    with pytest.raises(ArgumentError, match="draw"):
+        actor.predict(observations(), deterministic=False)

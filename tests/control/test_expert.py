@@ -26,7 +26,7 @@ def expert(task):
 
 @pytest.fixture(scope="module")
 def rolled(task, expert):
-    return roll_out(task, expert.policy, EPISODES, np.random.default_rng(3))
+    return roll_out(task, expert.policy.table, EPISODES, np.random.default_rng(3))
 
 
 def close(sample, exact):
@@ -49,7 +49,7 @@ def test_the_expert_uses_its_budget_and_no_more(task, expert, rolled):
 
 
 def test_the_expert_does_not_depend_on_the_seed(task, expert):
-    np.testing.assert_array_equal(train_expert(task, seed=9).policy, expert.policy)
+    np.testing.assert_array_equal(train_expert(task, seed=9).policy.table, expert.policy.table)
 
 
 def test_episodes_follow_the_policy_and_the_dynamics(task, expert, rolled):
@@ -57,7 +57,7 @@ def test_episodes_follow_the_policy_and_the_dynamics(task, expert, rolled):
     assert (states[:, 0] == 4).all()
     for step, state, action in ((0, 4, 0), (0, 4, 2), (3, 2, 0), (5, 3, 1)):
         here = states[:, step] == state
-        assert close(actions[here, step] == action, expert.policy[step, state, action])
+        assert close(actions[here, step] == action, expert.policy.table[step, state, action])
     went = (states[:, :-1] == 3) & (actions == 0)
     for successor in (2, 4):
         assert close(states[:, 1:][went] == successor, task.transitions[3, 0, successor])
@@ -77,7 +77,7 @@ def test_collected_episodes_all_obey_the_rule_and_carry_their_numbers(task, expe
 
 def test_collect_reports_how_many_episodes_it_discarded(task, expert):
     data = collect(expert, 20, seed=5)
-    states, actions = roll_out(task, expert.policy, 64, np.random.default_rng(5))
+    states, actions = roll_out(task, expert.policy.table, 64, np.random.default_rng(5))
     clean = [not (task.costs[s[:-1], a] > 0).any() for s, a in zip(states, actions, strict=True)]
     kept = [index for index, good in enumerate(clean) if good][:20]
     np.testing.assert_array_equal(data.observations[:, :, 0], states[kept])

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tacit.control import imitation, learner
+from tacit.control import learner
 from tacit.control.actor import Actor
-from tacit.control.imitation import LEAST_SPREAD, imitate
-from tacit.control.ppo import PPO
+from tacit.control.learner import LEAST_SPREAD, imitate
+from tacit.control.settings import PPO
 
 SETTINGS = PPO(worlds=4, rollout=16, minibatch=16, hidden=(16,))
 BOX = gymnasium.spaces.Box(-2.0, 2.0, (2,), np.float32)
@@ -79,8 +79,8 @@ def test_the_rate_falls_over_all_gradient_steps(monkeypatch):
         given.extend(rates)
         return policy, optimiser
 
-    monkeypatch.setattr(imitation, "cloning_steps", count)
+    monkeypatch.setattr(learner, "cloning_steps", count)
     imitate(fresh(BOX), drawn(steered), BOX, SETTINGS)
-    assert len(given) == imitation.GRADIENT_STEPS
+    assert len(given) == learner.GRADIENT_STEPS
     assert (np.diff(given) <= 0).all()
     assert given[0] == pytest.approx(3e-3)

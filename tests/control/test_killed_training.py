@@ -19,10 +19,10 @@ import sys
 import time
 
 import tacit
-from tacit.control import simulated_expert
-from tacit.control.ppo import PPO
+from tacit.control import trainer
+from tacit.control.settings import PPO
 
-simulated_expert.CHECKPOINT_EVERY = 2
+trainer.CHECKPOINT_EVERY = 2
 settings = PPO(
     steps=4 * 8 * int(sys.argv[2]), worlds=4, rollout=8, minibatch=16, epochs=2, hidden=(8,)
 )

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tacit.control import learner as learning
-from tacit.control.advantage import advantages
 from tacit.control.learner import Rollout, worst_costs
 from tacit.control.multiplier import Multiplier
-from tacit.control.normalisation import Moments
-from tacit.control.ppo import PPO
+from tacit.control.networks import Moments
+from tacit.control.ppo import advantages
+from tacit.control.settings import PPO
 
 STEPS, WORLDS, OBSERVED, COSTS = 6, 3, 4, 2
 SETTINGS = PPO(

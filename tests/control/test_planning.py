@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize_scalar
 
-from tacit.control import planning as constrained_planning
+from tacit.control import planning
 from tacit.control.planning import Dynamics
 from tacit.environments.lab_tasks import chain
 
@@ -20,8 +20,8 @@ SHAPE = (HORIZON, STATES, ACTIONS)
 often = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 
-compiled = jax.jit(partial(constrained_planning.constrained_plan, horizon=HORIZON))
-compiled_penalised = jax.jit(partial(constrained_planning.penalised_plan, horizon=HORIZON))
+compiled = jax.jit(partial(planning.constrained_plan, horizon=HORIZON))
+compiled_penalised = jax.jit(partial(planning.penalised_plan, horizon=HORIZON))
 
 
 @pytest.fixture(autouse=True)

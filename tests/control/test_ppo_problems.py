@@ -8,14 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled_training import check_finite, train_compiled
 
 import tacit
-from tacit.control.compiled_training import check_finite, train_compiled
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
-from tacit.environments.jax_world import CompiledStep
+from tacit.control.settings import PPO
+from tacit.environments.jax_world import JaxStep
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_world import tabular_compiled
+from tacit.environments.tabular_world import tabular_world
 from tacit.errors import ArgumentError, DivergenceError
 
 HORIZON, GAIN = 4, np.array([1.0, 0.4])
@@ -35,7 +35,7 @@ def temptation():
     Within a budget of b <= 0.5 per step the best is to take it in the first state only, with
     probability 2b, which pays b per step.
     """
-    return tabular_compiled(
+    return tabular_world(
         TabularTask(
             np.full((2, 2, 2), 0.5),
             rewards=np.stack([np.zeros(2), GAIN], axis=1),
@@ -138,7 +138,7 @@ class TwoBudgets:
 
     def step(self, state, action, key):
         reward = -((action - jnp.append(jnp.ones(1), state)) ** 2).sum()
-        return CompiledStep(state, state, reward, action**2, jnp.bool_(True), jnp.bool_(False))
+        return JaxStep(state, state, reward, action**2, jnp.bool_(True), jnp.bool_(False))
 
 
 TWO_BUDGETS = TwoBudgets()
@@ -236,7 +236,7 @@ def test_what_cannot_be_compiled_is_said_in_words():
     chain = tacit.make("Chain")
     with pytest.raises(ArgumentError, match="no pure-JAX task"):
         train_compiled(chain, PPO(), [1])
-    task = tabular_compiled(chain)
+    task = tabular_world(chain)
     for seeds in ([], 3):
         with pytest.raises(ArgumentError, match="seeds must be a list"):
             train_compiled(task, PPO(), seeds)

@@ -3,8 +3,8 @@
 import pytest
 
 import tacit
-from tacit.control.ppo import PPO
 from tacit.control.presets import EXPERTS, PRESETS, expert_preset, preset
+from tacit.control.settings import PPO
 
 
 @pytest.mark.parametrize("name", sorted(EXPERTS))

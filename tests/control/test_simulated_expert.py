@@ -12,7 +12,7 @@ from tacit.control import simulated_expert
 from tacit.control.actor import Actor
 from tacit.control.multiplier import Multiplier
 from tacit.control.play import play
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.environments.gymnasium_task import gymnasium_task
 from tacit.environments.worlds import Step
 from tacit.errors import ArgumentError, TaskError
@@ -233,7 +233,8 @@ def test_a_trained_expert_knows_how_it_does_on_fresh_episodes(expert):
     rewards, feasible, broken = [], [], []
     worlds = PENDULUM.worlds(64)
     for batch in range(2):
-        episodes = play(worlds, expert.policy, seed=world_seed(5, batch, simulated_expert.JUDGING))
+        seed = world_seed(5, batch, simulated_expert.MEASURING)
+        episodes = play(worlds, expert.policy, seed=seed)
         for place, length in enumerate(episodes.lengths):
             violated = (episodes.observations[place, 1 : length + 1, 0] < -0.015).any()
             rewards.append(episodes.rewards[place, :length].sum())
@@ -311,7 +312,7 @@ def test_actions_are_recorded_as_the_world_takes_them():
 
 
 def test_choosing_judging_and_collecting_look_at_different_episodes():
-    streams = (simulated_expert.CHOOSING, simulated_expert.JUDGING, simulated_expert.COLLECTING)
+    streams = (simulated_expert.CHOOSING, simulated_expert.MEASURING, simulated_expert.COLLECTING)
     seeds = [world_seed(3, batch, stream) for stream in streams for batch in range(4)]
     # World i of a batch is seeded with its seed + i, so the seeds must lie apart.
     assert np.diff(np.sort(seeds)).min() > simulated_expert.WORLDS

@@ -1,18 +1,19 @@
 """Training on worlds that the host steps: the same numbers every time, stopped or not."""
 
 import dataclasses
+import time
 
 import jax
 import numpy as np
 import pytest
 
 import tacit
-from tacit.control import episode_ledger, simulated_expert
+from tacit.control import record, simulated_expert
+from tacit.control import trainer as trainer_module
 from tacit.control.actor import Actor
-from tacit.control.episode_ledger import REMEMBERED, EpisodeLedger, feasible_score
 from tacit.control.expert import ACTOR_FILE
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.control.trainer import Trainer
 from tacit.environments.gymnasium_task import gymnasium_task
 from tacit.errors import ArgumentError, DivergenceError, StorageError
@@ -40,12 +41,13 @@ CART = gymnasium_task("CartPole-v1", cost=leaning_left, horizon=12)
 both = pytest.mark.parametrize("task", [PENDULUM, CART], ids=["resumable", "not resumable"])
 
 
-def run(task, *, seed=0, **options):
-    """What was told about every update, and the trainer."""
+def run(task, *, seed=0, change=None, **options):
+    """The facts of every update, and the trainer, which learns from `change(rollout)`."""
     trainer = Trainer(task, SETTINGS, seed=seed, **options)
     told = []
     while not trainer.finished:
-        told.append(trainer.advance())
+        rollout = trainer.roll_out()
+        told.append(trainer.learn(rollout if change is None else change(rollout)))
     trainer.close()
     return told, trainer
 
@@ -74,7 +76,7 @@ def assert_same_folder(one, other):
 def short_memory():
     """Six episodes are enough to judge an actor by."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(episode_ledger, "REMEMBERED", 6)
+        patch.setattr(record, "REMEMBERED", 6)
         yield
 
 
@@ -88,17 +90,17 @@ def test_one_seed_gives_one_run_bit_for_bit(finished):
     task, told, trainer = finished
     again, other = run(task)
     assert without_seconds(again) == without_seconds(told)
-    assert_same_leaves(trainer.learner, other.learner)
-    assert_same_leaves(trainer.best.actor.arrays(), other.best.actor.arrays())
+    assert_same_leaves(trainer.now.learner, other.now.learner)
+    assert_same_leaves(trainer.now.best.actor.arrays(), other.now.best.actor.arrays())
 
 
 def test_another_seed_gives_another_run(finished):
     task, told, trainer = finished
     others, other = run(task, seed=1)
     assert without_seconds(others) != without_seconds(told)
-    weights = (t.learner.critics.stack.weights[0] for t in (trainer, other))
+    weights = (t.now.learner.critics.stack.weights[0] for t in (trainer, other))
     assert not np.allclose(*weights)
-    assert trainer.world_seed() != other.world_seed()
+    assert trainer.world_seed(3) != other.world_seed(3)
 
 
 def test_every_update_is_told_with_finite_numbers(finished):
@@ -122,23 +124,23 @@ def test_the_best_actor_is_the_one_that_played_for_the_highest_feasible_reward()
     while not trainer.finished:
         actors.append(trainer.actor.arrays())
         trainer.advance()
-        score = trainer.ledger.score()
+        score = trainer.now.ledger.score()
         scores.append(-np.inf if score is None else score)
     trainer.close()
     best = int(np.argmax(scores))
-    assert trainer.best.score == scores[best]
-    assert trainer.best.steps == (best + 1) * SETTINGS.batch
-    assert_same_leaves(trainer.best.actor.arrays(), actors[best])
+    assert trainer.now.best.score == scores[best]
+    assert trainer.now.best.steps == (best + 1) * SETTINGS.batch
+    assert_same_leaves(trainer.now.best.actor.arrays(), actors[best])
 
 
 def test_no_worse_or_equal_score_replaces_the_best_actor(monkeypatch):
     trainer = Trainer(PENDULUM, SETTINGS, seed=0)
     kept = []
     for number, score in enumerate([1.0, 3.0, 2.0, None, 3.5, 3.5], start=1):
-        trainer.iteration = number
-        monkeypatch.setattr(trainer.ledger, "score", lambda score=score: score)
+        trainer.now.iteration = number
+        monkeypatch.setattr(trainer.now.ledger, "score", lambda score=score: score)
         trainer.keep_best(trainer.actor)
-        kept.append((trainer.best.score, trainer.best.steps))
+        kept.append((trainer.now.best.score, trainer.now.best.steps))
     trainer.close()
     assert kept == [(1.0, 64), (3.0, 128), (3.0, 128), (3.0, 128), (3.5, 320), (3.5, 320)]
 
@@ -147,7 +149,7 @@ def test_any_number_of_threads_gives_the_same_numbers():
     one, first = run(PENDULUM, threads=1)
     two, second = run(PENDULUM, threads=2)
     assert without_seconds(one) == without_seconds(two)
-    assert_same_leaves(first.learner, second.learner)
+    assert_same_leaves(first.now.learner, second.now.learner)
 
 
 @both
@@ -159,8 +161,8 @@ def test_a_state_taken_up_by_another_trainer_goes_on_bit_for_bit(task):
     told = [trainer.advance() for _ in range(3)]
     other.restore(state)
     assert without_seconds([other.advance() for _ in range(3)]) == without_seconds(told)
-    assert_same_leaves(trainer.learner, other.learner)
-    assert trainer.best.steps == other.best.steps
+    assert_same_leaves(trainer.now.learner, other.now.learner)
+    assert trainer.now.best.steps == other.now.best.steps
     trainer.close()
     other.close()
 
@@ -168,16 +170,16 @@ def test_a_state_taken_up_by_another_trainer_goes_on_bit_for_bit(task):
 def test_episodes_that_a_saved_state_cuts_off_count_for_nothing():
     trainer = Trainer(CART, SETTINGS, seed=1)
     trainer.advance()
-    assert trainer.ledger.running[:, 2].any()
-    assert trainer.learner.sums.any()
+    assert trainer.now.ledger.running[:, 2].any()
+    assert trainer.now.learner.sums.any()
     trainer.state()
-    assert not trainer.ledger.running.any()
-    assert not trainer.learner.sums.any()
+    assert not trainer.now.ledger.running.any()
+    assert not trainer.now.learner.sums.any()
     for _ in range(2):
         trainer.advance()
         trainer.state()
     trainer.close()
-    assert trainer.ledger.ended[:, 3].max() <= CART.horizon
+    assert trainer.now.ledger.ended[:, 3].max() <= CART.horizon
 
 
 class StopError(Exception):
@@ -194,7 +196,7 @@ def stop_after(iterations):
 
 @both
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(task, tmp_path, monkeypatch):
-    monkeypatch.setattr(simulated_expert, "CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr(trainer_module, "CHECKPOINT_EVERY", 2)
     simulated_expert.train(task, SETTINGS, seed=2, folder=tmp_path / "straight")
     folder, notices = tmp_path / "stopped", []
     # Before the first checkpoint, between two, and right after one.
@@ -216,8 +218,8 @@ def test_of_the_best_and_the_last_actor_the_better_in_a_test_is_the_expert(tmp_p
     monkeypatch.setattr(simulated_expert, "TESTED_EPISODES", 64)
     expert = tacit.train_expert(PENDULUM, settings=SETTINGS, seed=2, folder=tmp_path)
     trainer = simulated_expert.train(PENDULUM, SETTINGS, seed=2, folder=tmp_path)
-    candidates = (trainer.actor, trainer.best.actor)
-    tests = [simulated_expert.judged(PENDULUM, actor, seed=2) for actor in candidates]
+    candidates = (trainer.actor, trainer.now.best.actor)
+    tests = [simulated_expert.measure(PENDULUM, actor, seed=2) for actor in candidates]
     better = int(np.argmax([test["score"] for test in tests]))
     assert_same_leaves(expert.policy.arrays(), candidates[better].arrays())
     assert expert.feasible_reward == tests[better]["feasible_reward"]
@@ -228,29 +230,58 @@ def test_of_the_best_and_the_last_actor_the_better_in_a_test_is_the_expert(tmp_p
     assert header["task"] == "BiasedPendulum"
 
 
-def test_violating_is_never_an_advantage_where_rewards_are_negative():
-    rewards = np.array([-5.0, -4.0])
-    obeyed = feasible_score(rewards, np.array([False, False]))
-    assert obeyed == -4.5
-    assert feasible_score(rewards, np.array([False, True])) == -5
-    assert feasible_score(np.array([5.0, 3.0]), np.array([True, False])) == 1.5
-
-
 def test_two_learned_costs_have_two_multipliers():
-    def two(rollout):
-        return np.stack([rollout.rewards > 0, rollout.rewards < 0], axis=-1)
-
-    trainer = Trainer(PENDULUM, SETTINGS, seed=0, cost=two, constraints=2)
-    facts = trainer.advance()
+    trainer = Trainer(PENDULUM, SETTINGS, seed=0, constraints=2)
+    rollout = trainer.roll_out()
+    two = np.stack([rollout.rewards > 0, rollout.rewards < 0], axis=-1)
+    facts = trainer.learn(rollout._replace(costs=two))
     trainer.close()
     assert facts["multiplier 0"] > facts["multiplier 1"]
     assert facts["cost 0"] == 1
 
 
-def test_a_learned_cost_of_the_wrong_shape_is_an_error_that_tells_the_right_one():
-    trainer = Trainer(PENDULUM, SETTINGS, seed=0, cost=lambda rollout: rollout.rewards)
-    with pytest.raises(ArgumentError, match=r"\[16, 4\].*must be \[16, 4, 1\]"):
-        trainer.advance()
+def test_costs_or_rewards_of_the_wrong_shape_are_an_error_that_tells_the_right_one():
+    trainer = Trainer(PENDULUM, SETTINGS, seed=0)
+    rollout = trainer.roll_out()
+    with pytest.raises(ArgumentError, match=r"costs.*\[16, 4\].*must be \[16, 4, 1\]"):
+        trainer.learn(rollout._replace(costs=rollout.rewards))
+    with pytest.raises(ArgumentError, match=r"rewards.*\[16, 4, 1\].*must be \[16, 4\]"):
+        trainer.learn(rollout._replace(rewards=rollout.costs))
+    trainer.learn(rollout)
+    trainer.close()
+
+
+def test_without_constraints_the_rollout_holds_no_costs():
+    trainer = Trainer(PENDULUM, SETTINGS, seed=0, constraints=0)
+    rollout = trainer.roll_out()
+    with pytest.raises(ArgumentError, match=r"must be \[16, 4, 0\]"):
+        trainer.learn(rollout)
+    facts = trainer.learn(rollout._replace(costs=rollout.costs[..., :0]))
+    trainer.close()
+    assert not {"cost", "multiplier"} & set(facts)
+    assert 0 <= facts["violation"] <= 1
+
+
+def test_a_rollout_and_an_update_are_one_advance():
+    halves, first = run(PENDULUM, seed=6)
+    whole = Trainer(PENDULUM, SETTINGS, seed=6)
+    told = [whole.advance() for _ in range(SETTINGS.iterations)]
+    whole.close()
+    assert without_seconds(told) == without_seconds(halves)
+    assert_same_leaves(first.now.learner, whole.now.learner)
+
+
+def test_only_rollouts_and_updates_count_as_seconds():
+    trainer = Trainer(PENDULUM, SETTINGS, seed=0)
+    trainer.advance()
+    before = trainer.now.seconds
+    rollout = trainer.roll_out()
+    middle = trainer.now.seconds
+    assert 0 < before < middle
+    time.sleep(0.5)
+    began = time.perf_counter()
+    facts = trainer.learn(rollout)
+    assert middle < facts["seconds"] <= middle + time.perf_counter() - began
     trainer.close()
 
 
@@ -269,11 +300,11 @@ ALWAYS_FORBIDDEN = tacit.make("BiasedPendulum", horizon=12, limit=10.0)
 def test_a_cost_of_ones_own_is_learned_from_while_true_violations_are_counted():
     seen = []
 
-    def cost(rollout):
-        seen.append(jax.tree.map(np.copy, rollout))
-        return np.full((16, 4, 1), 0.01)
+    def change(rollout):
+        seen.append(rollout)
+        return rollout._replace(costs=np.full((16, 4, 1), 0.01))
 
-    told, _ = run(ALWAYS_FORBIDDEN, cost=cost)
+    told, _ = run(ALWAYS_FORBIDDEN, change=change)
     assert len(seen) == SETTINGS.iterations
     for rollout in seen:
         assert rollout.observations.shape == rollout.arrived.shape == (16, 4, 4)
@@ -293,8 +324,8 @@ def test_a_cost_of_ones_own_is_learned_from_while_true_violations_are_counted():
 
 def test_a_rollout_says_where_each_step_started_and_where_it_led():
     trainer = Trainer(PENDULUM, SETTINGS, seed=0)
-    before = trainer.observations
-    rollout = trainer.roll_out(jax.random.key(0))
+    before = trainer.now.observations
+    rollout = trainer.roll_out()
     trainer.close()
     ended = rollout.terminated | rollout.truncated
     assert ended.any()
@@ -309,69 +340,24 @@ def test_a_rollout_says_where_each_step_started_and_where_it_led():
 
 
 def test_a_cost_that_is_no_number_is_a_divergence_that_names_quantity_and_step():
-    def cost(rollout):
-        return np.full((16, 4, 1), np.nan)
-
-    trainer = Trainer(PENDULUM, SETTINGS, seed=0, cost=cost)
+    trainer = Trainer(PENDULUM, SETTINGS, seed=0)
+    rollout = trainer.roll_out()._replace(costs=np.full((16, 4, 1), np.nan))
     with pytest.raises(DivergenceError, match=r"BiasedPendulum diverged: .* is nan after 64 steps"):
-        trainer.advance()
+        trainer.learn(rollout)
     trainer.close()
 
 
-def entered(ledger, rewards, costs, ended):
-    ledger.add(*(np.array(field, float) for field in (rewards, costs)), np.array(ended, bool))
-
-
-def test_the_ledger_sums_episodes_over_rollouts():
-    ledger = EpisodeLedger.start(2)
-    assert ledger.summary() == {}
-    # Two worlds; the first ends after three steps, violated in the first rollout.
-    entered(ledger, [[1, 5], [2, 5]], [[[1], [0]], [[0], [0]]], [[0, 0], [0, 0]])
-    assert ledger.summary() == {}
-    entered(ledger, [[3, 5], [4, 5]], [[[0], [0]], [[0], [0]]], [[1, 0], [0, 1]])
-    assert ledger.summary() == {
-        "reward": (6 + 20) / 2,
-        "feasible_reward": 20 / 2,
-        "violation": 0.5,
-        "episode_length": 3.5,
-        "episodes": 2,
-    }
-    np.testing.assert_array_equal(ledger.running, [[4, 0, 1, 0], [0, 0, 0, 0]])
-
-
-def test_the_ledger_remembers_the_last_hundred_and_survives_a_file(monkeypatch):
-    ledger = EpisodeLedger.start(2)
-    monkeypatch.setattr(episode_ledger, "REMEMBERED", REMEMBERED)
-    count = REMEMBERED // 2 + 10
-    rewards = np.arange(2.0 * count).reshape(count, 2)
-    entered(ledger, rewards, np.zeros((count, 2, 1)), np.ones((count, 2)))
-    assert ledger.number == 2 * count
-    assert ledger.summary()["reward"] == rewards.reshape(-1)[-REMEMBERED:].mean()
-    back = EpisodeLedger.from_arrays(ledger.arrays())
-    assert back.summary() == ledger.summary()
-    np.testing.assert_array_equal(back.running, ledger.running)
-
-
-def test_a_violation_of_any_constraint_is_a_violation():
-    ledger = EpisodeLedger.start(3)
-    costs = [[[0, 0], [0, 0.1], [2, 0]]]
-    entered(ledger, [[1, 1, 1]], costs, [[1, 1, 1]])
-    assert ledger.summary()["violation"] == pytest.approx(2 / 3)
-
-
-def test_a_learned_cost_sees_actions_as_they_were_taken():
-    seen = []
-
-    def watch(rollout):
-        seen.append(np.asarray(rollout.actions))
-        return np.zeros((*rollout.rewards.shape, 1))
-
-    wide = dataclasses.replace(SETTINGS, steps=64)
-    trainer = Trainer(tacit.make("BlockedSwimmer"), wide, seed=0, cost=watch)
-    trainer.advance()
+def test_the_actions_of_a_rollout_are_as_drawn_and_can_be_cut_to_their_box():
+    task = tacit.make("BlockedSwimmer")
+    trainer = Trainer(task, dataclasses.replace(SETTINGS, steps=64), seed=0)
+    rollout = trainer.roll_out()
     trainer.close()
-    assert np.abs(seen[0]).max() == 1
-    assert (np.abs(seen[0]) < 1).any()
+    taken = rollout.within(task.action_space)
+    assert np.abs(rollout.actions).max() > 1
+    assert np.abs(taken.actions).max() == 1
+    assert (np.abs(taken.actions) < 1).any()
+    np.testing.assert_array_equal(taken.actions, np.clip(rollout.actions, -1, 1))
+    assert taken.costs is rollout.costs
 
 
 def test_episodes_that_staggering_cuts_short_are_not_counted():
@@ -388,5 +374,5 @@ def test_episodes_that_staggering_cuts_short_are_not_counted():
 
 def test_worlds_that_cannot_be_saved_get_whole_episodes_between_checkpoints():
     trainer = Trainer(gymnasium_task("CartPole-v1", cost=leaning_left), SETTINGS, seed=0)
-    assert simulated_expert.checkpoint_every(trainer) == 2 * -(-500 // 16)
+    assert trainer_module.checkpoint_every(trainer) == 2 * -(-500 // 16)
     trainer.close()

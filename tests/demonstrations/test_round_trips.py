@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as numbers
 
-from tacit.demonstrations.trajectories import Trajectories
+from tacit.demonstrations import checks
+from tacit.demonstrations.trajectories import Trajectories, check_destination
+from tacit.errors import ArgumentError
 
 NUMBERS = {
     np.int64: st.integers(-(2**63), 2**63 - 1),
@@ -73,3 +75,30 @@ def test_csv_changes_no_number(precision, data):
         original.to_csv(Path(folder, "experts.csv"))
         loaded = Trajectories.from_csv(Path(folder, "experts.csv"), precision=precision)
     assert loaded == original
+
+
+@pytest.mark.parametrize("name", ["one.hdf5", "two.h5", "three.npz", "four.csv", "five-v0"])
+def test_the_ending_tells_the_format(tmp_path, name):
+    written = Trajectories.from_arrays([[[0.5], [1.5]]], [[[1]]], [[2.0]], [[1.0]])
+    check_destination(tmp_path / name)
+    written.save(tmp_path / name)
+    loaded = Trajectories.load(tmp_path / name)
+    assert type(loaded) is Trajectories
+    assert loaded == written
+    assert (tmp_path / name).is_dir() == (name == "five-v0")
+
+
+def test_an_ending_of_another_format_is_refused(tmp_path):
+    written = Trajectories.from_arrays([[[0.5], [1.5]]], [[[1]]], [[2.0]])
+    for action in (written.save, check_destination):
+        with pytest.raises(ArgumentError, match=r"parquet: the ending must be .hdf5, .npz, .csv"):
+            action(tmp_path / "experts.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_arrays_are_checked_once(tmp_path, monkeypatch):
+    Trajectories.from_arrays([[[0.5], [1.5]]], [[[1.0]]], [[2.0]]).save(tmp_path / "experts.hdf5")
+    checked = []
+    monkeypatch.setattr(checks, "refuse_infinite", lambda _, field: checked.append(field))
+    Trajectories.load(tmp_path / "experts.hdf5")
+    assert checked == ["observations", "actions", "rewards"]

@@ -8,8 +8,7 @@ import pytest
 from gymnasium import spaces
 
 from tacit.environments.gymnasium_task import gymnasium_task
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.errors import ArgumentError, TaskError
+from tacit.errors import ArgumentError, EpisodeError, TaskError
 
 
 def never(observation, action, next_observation):
@@ -513,3 +512,25 @@ def test_the_order_of_calls_is_checked():
     for number in (0, 1.5, True):
         with pytest.raises(ArgumentError, match="number of worlds"):
             task.worlds(number)
+
+
+class Named(Toy):
+    """Has names for less than all that is observed once it is flat."""
+
+    observation_names = ("x", "y")
+
+
+def test_observed_numbers_are_named_by_the_user_or_the_environment():
+    task = gymnasium_task("CartPole-v1", cost=never)
+    assert task.observation_names[3] == "observation 3"
+    words = ["place", "speed", "lean", "turn"]
+    task = gymnasium_task("CartPole-v1", cost=never, observation_names=words)
+    assert task.observation_names == tuple(words)
+    assert task.options["observation_names"] == words
+    with pytest.raises(TaskError, match="observation_names of CartPole-v1 must be 4 words"):
+        gymnasium_task("CartPole-v1", cost=never, observation_names=words[:3])
+    cart = gymnasium.make("CartPole-v1")
+    cart.unwrapped.observation_names = words
+    assert gymnasium_task(cart, cost=never).observation_names == tuple(words)
+    # An attribute that does not fit is about something else.
+    assert gymnasium_task(Named(), cost=never).observation_names[0] == "observation 0"

@@ -11,10 +11,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from scipy import stats
 
-from tacit.environments.jax_environment import CompiledEnvironment
+from tacit.environments.jax_environment import JaxEnvironment
 from tacit.environments.jax_world import (
-    CompiledStep,
-    CompiledWorlds,
+    JaxStep,
+    JaxWorlds,
     advance_world,
     autoreset,
     start_world,
@@ -22,9 +22,8 @@ from tacit.environments.jax_world import (
 )
 from tacit.environments.lab_tasks import grid_world
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.environments.tabular_world import TabularState, simulated, tabular_compiled
-from tacit.errors import ArgumentError, TaskError
+from tacit.environments.tabular_world import TabularState, simulator_of, tabular_world
+from tacit.errors import ArgumentError, EpisodeError, TaskError
 from tacit.precision import double_precision
 
 
@@ -71,7 +70,7 @@ class Drift:
         place = state.place + action + 0.5 * jax.random.normal(key, (2,), jnp.float32)
         arrived = DriftState(place, state.steps + jnp.int32(1), state.key)
         costs = jnp.array([place[0] < 0, jnp.abs(action).max() > 0.5]).astype(jnp.float32)
-        return CompiledStep(
+        return JaxStep(
             arrived,
             jnp.where((action == 0).all(), jnp.nan, place),
             place.sum(),
@@ -83,7 +82,7 @@ class Drift:
 
 # Programs are compiled for a task and a number of worlds: the tests share what they can.
 RANDOM, ROOMS = random_task(), grid_world("rooms")
-SIMULATED, SIMULATED_ROOMS = simulated(RANDOM), simulated(ROOMS)
+SIMULATED, SIMULATED_ROOMS = simulator_of(RANDOM), simulator_of(ROOMS)
 TABLE, DRIFT = SIMULATED.worlds(1).task, Drift()
 both = pytest.mark.parametrize("task", [TABLE, DRIFT], ids=["table", "drift"])
 
@@ -167,7 +166,7 @@ def test_a_step_pays_and_costs_what_the_state_it_was_taken_in_says(task, stepped
 def test_rounding_selects_no_impossible_state():
     """0.1 ten times is not one in floating point; the eleventh state stays out of reach."""
     transitions = np.tile(np.append(np.full(10, 0.1), 0.0), (11, 1, 1))
-    compiled = tabular_compiled(
+    compiled = tabular_world(
         TabularTask(transitions, np.zeros(11), np.zeros(11), transitions[0, 0], horizon=1)
     )
     cumulative = np.array(compiled.cumulative)
@@ -179,10 +178,10 @@ def test_rounding_selects_no_impossible_state():
 @both
 def test_a_thousand_worlds_equal_one_by_one(task):
     steps, number, some = 12, 1000, (0, 1, 517, 999)
-    many = CompiledWorlds(task, number)
+    many = JaxWorlds(task, number)
     starts = many.reset(3)
     events = run(many, steps, np.random.default_rng(1))
-    single = CompiledWorlds(task, 1)
+    single = JaxWorlds(task, 1)
     for world in some:
         assert_equal(task, single.reset(3 + world)[0], starts[world])
         for actions, step in events:
@@ -196,7 +195,7 @@ def test_a_thousand_worlds_equal_one_by_one(task):
 
 @both
 def test_the_gymnasium_environment_equals_one_world(task):
-    worlds, environment = CompiledWorlds(task, 1), CompiledEnvironment(task)
+    worlds, environment = JaxWorlds(task, 1), JaxEnvironment(task)
     before, _ = environment.reset(seed=9)
     assert_equal(task, worlds.reset(9)[0], before)
     for actions, step in run(worlds, 20, np.random.default_rng(2)):
@@ -211,7 +210,7 @@ def test_the_gymnasium_environment_equals_one_world(task):
 
 def test_a_compiled_loop_gives_the_numbers_of_the_worlds():
     task = TABLE
-    worlds = CompiledWorlds(task, 4)
+    worlds = JaxWorlds(task, 4)
     worlds.reset(0)
     events = run(worlds, 10, np.random.default_rng(0))
     actions = np.array([actions for actions, _ in events])
@@ -245,14 +244,14 @@ def test_autoreset_begins_the_next_episode_only_where_one_ended():
 
 @both
 def test_restored_worlds_go_on_bit_for_bit(task):
-    worlds = CompiledWorlds(task, 4)
+    worlds = JaxWorlds(task, 4)
     assert worlds.resumable
     worlds.reset(1)
     last = run(worlds, 4, np.random.default_rng(0))[-1][1]
     kept = worlds.state()
     assert all(array.dtype.kind in "fiub" for array in kept.values())
     then = run(worlds, 20, np.random.default_rng(1))
-    fresh = CompiledWorlds(task, 4)
+    fresh = JaxWorlds(task, 4)
     np.testing.assert_array_equal(fresh.restore(kept), last.observations)
     assert_same(run(fresh, 20, np.random.default_rng(1)), then)
     worlds.restore(kept)
@@ -295,6 +294,9 @@ def test_a_simulated_task_is_described():
     assert task.observation_space.shape == (states + 1,)
     assert task.action_space == gymnasium.spaces.Discrete(ROOMS.number_of_actions)
     assert (task.horizon, task.constraints) == (ROOMS.horizon, ("cost",))
+    assert task.observation_names == (*(f"state {place}" for place in range(states)), "time")
+    assert ROOMS.observation_names == ("state",)
+    assert simulator_of(task) is task
     worlds = task.worlds(4, threads=1)
     assert worlds.number_of_costs == 1
     assert all(worlds.observation_space.contains(row) for row in worlds.reset(0))
@@ -348,7 +350,7 @@ def test_calls_that_cannot_work_are_explained():
 
 
 def test_a_task_that_returns_nan_is_named():
-    worlds = CompiledWorlds(DRIFT, 4)
+    worlds = JaxWorlds(DRIFT, 4)
     worlds.reset(0)
     with pytest.raises(TaskError, match=r"world 2 of Drift returned the observation .*nan"):
         worlds.step(np.array([[1, 1], [1, 1], [0, 0], [1, 1]]))

@@ -9,7 +9,6 @@ import mujoco
 import numpy as np
 import pytest
 
-from tacit.environments.mujoco_models import load_model
 from tacit.environments.mujoco_picture import (
     HEIGHT,
     LIMIT,
@@ -20,6 +19,7 @@ from tacit.environments.mujoco_picture import (
     metres,
     ticks_around,
 )
+from tacit.environments.mujoco_rules import load_model
 from tacit.environments.tabular_environment import AGENT, FORBIDDEN
 from tacit.errors import ArgumentError
 
@@ -250,7 +250,7 @@ def test_ticks_are_round_numbers(span, step):
 def test_a_process_without_display_and_settings_draws_the_same_picture():
     script = (
         "import sys, mujoco, hashlib\n"
-        "from tacit.environments.mujoco_models import load_model\n"
+        "from tacit.environments.mujoco_rules import load_model\n"
         "from tacit.environments.mujoco_picture import Picture\n"
         "model = load_model('walker2d.xml')\n"
         "data = mujoco.MjData(model)\n"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.environments.registry import MUJOCO_TASKS, make
+from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
 
@@ -14,6 +14,13 @@ SIZES = {  # observation, action, largest action
     "BlockedWalker": (18, 6, 1),
     "BlockedSwimmer": (10, 2, 1),
 }
+MUJOCO_TASKS = (
+    "BlockedHalfCheetah",
+    "BlockedAnt",
+    "BiasedPendulum",
+    "BlockedWalker",
+    "BlockedSwimmer",
+)
 every_task = pytest.mark.parametrize("name", MUJOCO_TASKS)
 
 
@@ -103,3 +110,13 @@ def test_standing_still_costs_beyond_the_limit_only():
 def test_options_that_cannot_work_are_named(options, match):
     with pytest.raises(TaskError, match=match):
         make("BlockedAnt", **options)
+
+
+def test_numbers_are_named_as_they_are_observed():
+    names = {name: make(name).observation_names for name in MUJOCO_TASKS}
+    assert names["BiasedPendulum"] == ("x", "hinge", "x velocity", "hinge velocity")
+    assert names["BlockedSwimmer"][:4] == ("x", "y", "yaw", "motor1")
+    assert names["BlockedAnt"][:4] == ("x", "y", "z", "orientation w")
+    assert names["BlockedAnt"].index("x velocity") == 15
+    assert make("BlockedAnt", contact_forces="none").observation_names == names["BlockedAnt"][:29]
+    assert all(each[0] == "x" for each in names.values())

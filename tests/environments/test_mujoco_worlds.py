@@ -4,14 +4,18 @@ import mujoco
 import numpy as np
 import pytest
 
-from tacit.environments.mujoco_draws import STEPS_OF_A_BLOCK
-from tacit.environments.mujoco_log import SILENCE
-from tacit.environments.mujoco_models import FOLDER, load_model
-from tacit.environments.mujoco_worlds import MujocoWorlds
-from tacit.environments.registry import MUJOCO_TASKS, make_rules
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.errors import ArgumentError
+from tacit.environments.mujoco_rules import FOLDER, load_model
+from tacit.environments.mujoco_worlds import SILENCE, STEPS_OF_A_BLOCK
+from tacit.environments.registry import make
+from tacit.errors import ArgumentError, EpisodeError
 
+MUJOCO_TASKS = (
+    "BlockedHalfCheetah",
+    "BlockedAnt",
+    "BiasedPendulum",
+    "BlockedWalker",
+    "BlockedSwimmer",
+)
 every_task = pytest.mark.parametrize("name", MUJOCO_TASKS)
 # Rewards of the paper's own code and of the benchmark: effort, and what being healthy pays.
 NUMBERS = {
@@ -40,7 +44,7 @@ def stock_model():
 
 
 def make_worlds(name, number=3, threads=1, **options):
-    return MujocoWorlds(make_rules(name, options), number, threads)
+    return make(name, **options).worlds(number, threads=threads)
 
 
 def some_actions(worlds, steps, seed=0, scale=1.5):
@@ -137,7 +141,7 @@ def test_without_noise_the_physics_is_gymnasiums_bit_for_bit(name, stock_model):
 
 @every_task
 def test_the_model_is_gymnasiums_number_for_number(name, stock_model):
-    file = make_rules(name, {}).model_file
+    file = make(name).worlds(1).rules.model_file
     ours, stock = load_model(file), stock_model(file)
     for field in dir(stock):
         values = getattr(stock, field)

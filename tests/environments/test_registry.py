@@ -1,6 +1,9 @@
 """Names lead to tasks and to Gymnasium environments, and mistakes are answered in words."""
 
 import importlib
+import subprocess
+import sys
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -8,11 +11,19 @@ import pytest
 
 from tacit.environments import registry
 from tacit.environments.lab_tasks import chain, grid_world
-from tacit.environments.registry import TABULAR_TASKS, TASKS, make, register_environments
+from tacit.environments.registry import (
+    TASKS,
+    known,
+    make,
+    register,
+    register_environments,
+)
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_environment import TabularEnvironment
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TaskError
+
+TABULAR_TASKS = ("Chain", "GridWorld")
 
 
 def assert_same_task(one, other):
@@ -168,3 +179,144 @@ def test_an_environment_may_be_given_a_name_of_its_own():
 def test_an_id_with_its_module_is_gymnasiums_to_find():
     task = make("gymnasium.envs.classic_control:CartPole-v1", cost=lambda *step: 0.0)
     assert task.horizon == 500
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if name not in TABULAR_TASKS])
+def test_every_observed_number_of_every_task_has_a_name_of_its_own(name):
+    task = make(name)
+    names = task.observation_names
+    assert len(names) == task.observation_space.shape[0]
+    assert len(set(names)) == len(names)
+    assert not any("observation" in each or "_" in each for each in names)
+
+
+def test_the_registry_imports_no_simulator_and_no_jax():
+    package = Path(registry.__file__).parent.parent
+    program = (
+        "import sys, types\n"
+        "package = sys.modules['tacit'] = types.ModuleType('tacit')\n"
+        f"package.__path__ = [{str(package)!r}]\n"
+        "import tacit.environments.registry\n"
+        "heavy = ('jax', 'mujoco', 'matplotlib', 'tacit.highway', 'tacit.environments.lab_tasks')\n"
+        "print([name for name in heavy if name in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def steep(slope: float = 1.0, cost=None, *, length: int = 5) -> TabularTask:
+    """A task of the user's own."""
+    return chain(length=length, limit=0, reward_scale=slope)
+
+
+def far(limit: float = -0.5) -> SimulatedTask:
+    """A simulated task of the user's own."""
+    return make("BlockedPoint", limit=limit)
+
+
+def needs(limit) -> TabularTask:
+    """A task with an option that must be given."""
+    return chain(limit=limit)
+
+
+@pytest.fixture
+def registered():
+    """`register`, forgotten after the test."""
+    before = dict(registry.BUILDERS)
+    yield register
+    for name in set(registry.BUILDERS) - set(before):
+        del registry.BUILDERS[name]
+        del gymnasium.registry[f"tacit/{name}-v0"]
+
+
+def test_a_registered_table_is_made_by_its_name_everywhere(registered):
+    registered("Steep", steep)
+    assert known("Steep")
+    assert_same_task(make("steep", slope=2), chain(length=5, limit=0, reward_scale=2))
+    environment = gymnasium.make("tacit/Steep-v0", length=7)
+    assert environment.observation_space.n == 7
+    batch = gymnasium.make_vec("tacit/Steep-v0", num_envs=2)
+    assert batch.reset(seed=0)[0].shape == (2,)
+    with pytest.raises(TaskError, match=r"there are Chain.*Steep"):
+        make("nothing of that kind")
+
+
+def test_a_registered_simulator_takes_its_name_and_options(registered):
+    registered("Far", far)
+    task = make("Far")
+    assert (task.name, task.options) == ("Far", {"limit": -0.5})
+    again = make(task.name, **task.options)
+    np.testing.assert_array_equal(again.worlds(1).reset(0), task.worlds(1).reset(0))
+    assert gymnasium.make("tacit/Far-v0").observation_space == task.observation_space
+    assert gymnasium.make_vec("tacit/Far-v0", num_envs=3).reset(seed=0)[0].shape == (3, 2)
+    with pytest.raises(TaskError, match="no option 'threads'"):
+        gymnasium.make_vec("tacit/Far-v0", num_envs=3, threads=2)
+
+
+def test_a_place_is_imported_when_its_task_is_made(registered, tmp_path, monkeypatch):
+    (tmp_path / "lift_of_mine.py").write_text(
+        "from tacit.environments.lab_tasks import chain\n\n\n"
+        "def lift(floors: int = 5):\n    return chain(length=floors, limit=0)\n"
+    )
+    registered("Lift", "lift_of_mine:lift")
+    registered("Lost", "lift_of_mine:stairs")
+    assert "lift_of_mine" not in sys.modules
+    with pytest.raises(TaskError, match=r"Lift is built by lift_of_mine:lift, which cannot be"):
+        make("Lift")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert make("Lift", floors=9).number_of_states == 9
+    with pytest.raises(TaskError, match="cannot be imported"):
+        make("Lost")
+    del sys.modules["lift_of_mine"]
+
+
+def test_options_of_a_registered_task_are_checked(registered):
+    registered("Steep", steep)
+    registered("Needs", needs)
+    with pytest.raises(TaskError, match=r"Steep has no option 'slop'; .*mean slope\?"):
+        make("Steep", slop=2)
+    with pytest.raises(TaskError, match=r"option 'length' of Steep must be int, not 2\.5"):
+        make("Steep", length=2.5)
+    assert make("Steep", cost=print).horizon == 40
+    with pytest.raises(TaskError, match="Needs needs the option 'limit'"):
+        make("Needs")
+
+
+def test_the_same_builder_may_be_registered_again_and_another_one_not(registered):
+    registered("Steep", steep)
+    registered("Steep", steep)
+    registered("Steep", f"{__name__}:steep")
+    with pytest.raises(TaskError, match=r"there is a task Steep already, built by .*:steep"):
+        registered("Steep", far)
+    with pytest.raises(TaskError, match="there is a task Chain already"):
+        registered("chain", chain)
+    registered("Nameless", lambda: chain())
+    with pytest.raises(TaskError, match="there is a task Nameless already"):
+        registered("Nameless", lambda: chain())
+
+
+@pytest.mark.parametrize("name", ["", "two words", "tacit/Lift-v0", "a:b", "3D", None, "Tür"])
+def test_the_name_of_a_task_is_a_word(name):
+    with pytest.raises(TaskError, match="must be a word"):
+        register(name, steep)
+
+
+@pytest.mark.parametrize("build", ["steep", "tacit.", ":steep", "a:b:c", 3, None])
+def test_a_builder_is_a_function_or_its_place(build):
+    with pytest.raises(TaskError, match="build must"):
+        register("Steep", build)
+    assert not known("Steep")
+
+
+def test_a_builder_returns_a_task(registered):
+    registered("Odd", lambda: 3)
+    with pytest.raises(TaskError, match=r"that builds Odd must return a TabularTask or.*not int"):
+        make("Odd")
+
+
+def test_names_are_known_as_they_are_spelled():
+    assert known("Chain")
+    assert not known("chain")
+    assert not known("CartPole-v1")

@@ -14,12 +14,11 @@ from tacit.environments.tabular_environment import (
     AGENT,
     MARGIN,
     WALL,
-    EpisodeError,
     TabularEnvironment,
     cell_side,
     cells_of,
 )
-from tacit.errors import ArgumentError, TacitError
+from tacit.errors import ArgumentError, EpisodeError, TacitError
 
 TASKS = {layout: lambda layout=layout: grid_world(layout) for layout in LAYOUTS} | {"chain": chain}
 

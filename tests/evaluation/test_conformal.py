@@ -9,11 +9,13 @@ import tacit
 from tacit.command_line import main
 from tacit.errors import ArgumentError, StorageError
 from tacit.evaluation.conformal import lowest_feasibility
-from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.constraint import Constraint
+from tacit.inference.constraint_model import Spaces
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.model import Extremes, Reach, ReachModel
+from tacit.inference.reach.model import Extent, Extremes, ReachModel
 
 BOX = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+SPACES = Spaces(gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float32), BOX)
 
 
 def episodes(lowest):
@@ -33,12 +35,12 @@ def learned_from(lowest, confidence=0.9):
     order = jnp.arange(number, dtype=jnp.int32)[None]
     model = ReachModel(
         Inputs.blank(1, BOX),
-        Reach(low, jnp.zeros((1, number))),
+        Extent(low, jnp.zeros((1, number))),
         Extremes(order, jnp.zeros_like(order), order, jnp.zeros_like(order)),
-        Reach(jnp.full((1, 4), -9.0), jnp.zeros((1, 4))),
+        Extent(jnp.full((1, 4), -9.0), jnp.zeros((1, 4))),
         "graded",
     )
-    return LearnedConstraint(model, confidence, BOX, True, {})
+    return Constraint(model, confidence, SPACES, True, {})
 
 
 def depths(draws, number):
@@ -83,7 +85,7 @@ def test_an_adjusted_constraint_is_kept_in_its_file(tmp_path):
     held_out = episodes(np.linspace(-0.5, -3.9, 9))
     found = tacit.calibrate(constraint, held_out, rate=0.9)
     assert found.adjusted
-    loaded = LearnedConstraint.load(found.constraint.save(tmp_path / "rule.safetensors"))
+    loaded = Constraint.load(found.constraint.save(tmp_path / "rule.safetensors"))
     assert loaded.threshold == found.threshold < 1
     seen, done = held_out.observations[:, :2], held_out.actions
     np.testing.assert_array_equal(loaded.feasibility(seen, done), np.ones((9, 2)))
@@ -103,9 +105,9 @@ def test_what_cannot_be_promised_is_refused():
 
 
 def test_a_threshold_that_makes_no_sense_is_refused(tmp_path):
-    damaged = LearnedConstraint(learned_from([-1.0, -2.0]).model, 0.9, BOX, True, {}, 7.0)
+    damaged = Constraint(learned_from([-1.0, -2.0]).model, 0.9, SPACES, True, {}, 7.0)
     with pytest.raises(StorageError, match="threshold"):
-        LearnedConstraint.load(damaged.save(tmp_path / "rule.safetensors"))
+        Constraint.load(damaged.save(tmp_path / "rule.safetensors"))
 
 
 def test_the_command_checks_and_writes(tmp_path, capsys):
@@ -116,4 +118,4 @@ def test_the_command_checks_and_writes(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "satisfy it as it is" in shown
     assert "nothing about whether enough is forbidden" in " ".join(shown.split())
-    assert LearnedConstraint.load(out).threshold < 1
+    assert Constraint.load(out).threshold < 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_world import simulated
+from tacit.environments.tabular_world import simulator_of
 from tacit.errors import ArgumentError
 from tacit.evaluation.evaluate import evaluate
 from tacit.inference.counts.model import TabularConstraint
@@ -103,7 +103,7 @@ def test_a_task_of_another_shape_is_an_error_that_names_both_shapes(result):
 
 def test_a_tabular_result_is_not_judged_on_a_simulated_task(result):
     with pytest.raises(ArgumentError, match="SimulatedTask"):
-        evaluate(result, simulated(tiny(1)))
+        evaluate(result, simulator_of(tiny(1)))
 
 
 @pytest.mark.parametrize("episodes", [1, 0, -5])

@@ -14,19 +14,19 @@ from tacit.command_line.tables import console, percent
 from tacit.control.actor import Actor
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain
-from tacit.environments.tabular_world import simulated
+from tacit.environments.tabular_world import simulator_of
 from tacit.errors import ArgumentError
 from tacit.evaluation import simulated_calibration
-from tacit.evaluation.evaluate import evaluate, summary
-from tacit.evaluation.execution import execute
+from tacit.evaluation.evaluate import evaluate, execute, summary
 from tacit.evaluation.intervals import rate_interval
 from tacit.evaluation.violation import exact_performance
 from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.model import Extremes, Reach, ReachModel
+from tacit.inference.reach.method import Reach
+from tacit.inference.reach.model import Extremes, ReachModel
 
 CHAIN = chain(length=11, limit=-2, horizon=8, reward_scale=3)
-TASK = simulated(CHAIN)
+TASK = simulator_of(CHAIN)
 LIMIT_PLACE = 3
 PENDULUM = tacit.make("BiasedPendulum", horizon=15)
 

@@ -7,14 +7,15 @@ import pytest
 
 import tacit
 from tacit.errors import TaskError
-from tacit.evaluation.recovery import area, recovery
-from tacit.evaluation.transfer import transfer
-from tacit.inference.constraint import LearnedConstraint
+from tacit.evaluation.recovery import area, recovery, transfer
+from tacit.inference.constraint import Constraint
+from tacit.inference.constraint_model import Spaces
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.model import Extremes, Reach, ReachModel
+from tacit.inference.reach.model import Extent, Extremes, ReachModel
 
 TASK = tacit.make("BlockedPoint", horizon=30)
 BOX = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+SPACES = Spaces(gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32), BOX)
 
 
 def left(observations):
@@ -29,15 +30,15 @@ def within(limits):
     """A constraint that knows how far experts went in x and y, and policies everywhere."""
     low, high = np.array(limits, np.float32).T[..., None]
     who = jnp.zeros((2, 1), jnp.int32)
-    everywhere = Reach(jnp.full((2, 1), -9.0), jnp.full((2, 1), 9.0))
+    everywhere = Extent(jnp.full((2, 1), -9.0), jnp.full((2, 1), 9.0))
     model = ReachModel(
         Inputs.blank(2, BOX),
-        Reach(jnp.asarray(low), jnp.asarray(high)),
+        Extent(jnp.asarray(low), jnp.asarray(high)),
         Extremes(who, who, who, who),
         everywhere,
         "graded",
     )
-    return LearnedConstraint(model, 0.7, BOX, True, {})
+    return Constraint(model, 0.7, SPACES, True, {})
 
 
 def test_the_area_is_the_chance_of_the_right_order():

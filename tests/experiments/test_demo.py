@@ -15,7 +15,7 @@ from tacit.experiments.demo import CONFIDENCES, Demonstration, Row, run_demo
 from tacit.experiments.demo_page import demo_page
 from tacit.inference.counts.model import TabularConstraint
 from tacit.reports.page import page_html, write_page
-from tacit.sufficiency.decision import Answer
+from tacit.sufficiency.answer import Answer
 from tacit.sufficiency.learning_curve import LearningCurve
 
 

@@ -15,7 +15,8 @@ from tacit.experiments.drivers import TIME_GAP, Drivers, driving_settings, feasi
 from tacit.highway.observation import GAP_AHEAD, SPEED
 from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.model import Extremes, Reach, ReachModel
+from tacit.inference.reach.method import Reach
+from tacit.inference.reach.model import Extremes, ReachModel
 from tacit.inference.reach.quantities import Quantities
 
 pytestmark = pytest.mark.usefixtures("hasty_imitation")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tacit.highway.highway_task import HighwayTask
+from tacit.highway.driving_step import HighwayTask
 from tacit.highway.recording import CAR, Carriageway, Track
 from tacit.highway.replay import piece_of, stack_replay
 from tacit.highway.scenarios import Window, cast_window

@@ -3,12 +3,12 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from written_recordings import read_highd
 
 from tacit.errors import StorageError
 from tacit.highway import builtin_recordings
 from tacit.highway.builtin_recordings import BUILTIN, builtin_folder, folder_for
-from tacit.highway.highd_files import read_highd
-from tacit.highway.traffic import Traffic
+from tacit.highway.synthetic_traffic import Traffic
 
 SMALL = (Traffic(seed=1, duration=2.0), Traffic(seed=2, duration=2.0, lanes=3))
 
@@ -43,7 +43,7 @@ def test_it_is_written_on_first_use_only(cache):
 def test_a_reader_finds_nothing_to_repair():
     folder = builtin_folder(SMALL)
     for number, traffic in enumerate(SMALL, start=1):
-        ways = read_highd(folder, number)
+        ways = read_highd(folder, f"{number:02d}")
         assert [way.direction for way in ways] == [1, 2]
         assert {len(way.boundaries) for way in ways} == {traffic.lanes + 1}
 

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from written_recordings import drop, exid_tables, rows_of, write_three
 
-from tacit.highway.exid_files import read_exid
+from tacit.highway.exid_files import exid_reading
 from tacit.highway.recording import CAR, TRUCK, RecordingError, RecordingWarning
+from tacit.highway.tracks import three_files
 
 
 def read(folder, tables):
-    return read_exid(write_three(folder, tables, "07"), 7)
+    return exid_reading(three_files(write_three(folder, tables, "07"), "07")).announce()
 
 
 def noticed(folder, tables, message):

@@ -8,7 +8,7 @@ import pytest
 
 from tacit.errors import ArgumentError
 from tacit.highway.highd_writer import NEIGHBOUR_COLUMNS, write_highd
-from tacit.highway.traffic import Traffic
+from tacit.highway.synthetic_traffic import Traffic
 
 TRACKS = (
     "frame,id,x,y,width,height,xVelocity,yVelocity,xAcceleration,yAcceleration,"

@@ -8,12 +8,11 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from tacit.environments.registry import make
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.errors import ArgumentError
+from tacit.errors import ArgumentError, EpisodeError
+from tacit.highway.driving import Selection, load_scenarios
 from tacit.highway.highway_environment import HighwayVectorEnvironment, describe
 from tacit.highway.observation import FEATURES
 from tacit.highway.recorded_drivers import recover_actions
-from tacit.highway.scenario_set import Selection, load_scenarios
 
 OPTIONS = {"constraint": "both", "split": "all", "window": 12.0, "gap": 60.0, "speed": 36.5}
 WORLDS = 5
@@ -112,7 +111,7 @@ def test_the_first_reason_that_holds_is_told(task):
     def told(*names):
         observation = np.zeros(len(FEATURES), np.float32)
         observation[[FEATURES.index(name) for name in names]] = 1
-        info = describe(task.compiled, scenario, 0, observation, np.zeros(2, np.float32))
+        info = describe(task.jax_world, scenario, 0, observation, np.zeros(2, np.float32))
         return info["reason"], info["is_success"]
 
     assert told() == (None, False)
@@ -126,7 +125,7 @@ def test_info_tells_both_costs_whatever_the_constraint(task):
     scenario = task.environment().scenarios[0]
     observation = np.zeros(len(FEATURES), np.float32)
     observation[[6, 7, 22]] = 30, 25, 59
-    only = dataclasses.replace(task.compiled, constraints=("velocity",))
+    only = dataclasses.replace(task.jax_world, constraints=("velocity",))
     info = describe(only, scenario, 0, observation, np.ones(1, np.float32))
     assert (info["cost"], info["cost_distance"], info["cost_velocity"]) == (1.0, 1.0, 1.0)
     assert isinstance(info["cost"], float)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from plain_geometry import box_distance, vehicle_box
 
-from tacit.highway.boxes import Box
+from tacit.highway.geometry import Box
 from tacit.highway.neighbours import SIGHT, find_neighbours, lane_of
 from tacit.highway.recording import CAR, TRUCK
 

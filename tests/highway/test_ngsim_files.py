@@ -1,12 +1,26 @@
-"""NGSIM: two layouts, feet, periods, and every defect that its files are known to have."""
+"""NGSIM: its layouts, feet, periods, clips, and every defect its files are known to have."""
 
 import numpy as np
 import pytest
-from written_recordings import FOOT, ngsim_rows, portal_rows, write_table
+from written_recordings import (
+    FOOT,
+    HIGHWAY_DATA,
+    clip_tables,
+    ngsim_rows,
+    portal_rows,
+    write_clips,
+    write_table,
+)
 
 from tacit.errors import ArgumentError
-from tacit.highway.ngsim_files import mean_over_a_second, read_ngsim
+from tacit.highway.ngsim_files import (
+    mean_over_a_second,
+    ngsim_reading,
+    us101_clip_names,
+    us101_reading,
+)
 from tacit.highway.recording import CAR, TRUCK, RecordingError, RecordingWarning
+from tacit.highway.recording_folder import find_recordings
 
 SECOND_PERIOD = 1_118_847_869_000
 I_80_START = 1_113_433_135_000
@@ -18,6 +32,10 @@ def write_text(folder, rows):
 
 def write_portal(folder, rows):
     return write_table(folder / "portal.csv", rows)
+
+
+def read_ngsim(path, site=None, **options):
+    return ngsim_reading(path, site, **options).announce()
 
 
 def noticed(path, message, **options):
@@ -150,16 +168,13 @@ def test_speeds_come_from_the_places_not_from_the_file(tmp_path):
     np.testing.assert_allclose(way.tracks[2].vs, 43 * FOOT, atol=0.01)
 
 
-def test_places_are_smooth_if_asked_for(tmp_path):
+def test_places_stay_as_they_were_recorded(tmp_path):
     rows = ngsim_rows()
     for row in rows:
         row["Local_X"] += (-1) ** row["Frame_ID"]
-    path = write_text(tmp_path, rows)
-    (rough,) = read_ngsim(path, skip=0.0)
-    (smooth,) = read_ngsim(path, skip=0.0, smooth=True)
-    assert np.ptp(rough.tracks[0].d) == pytest.approx(2 * FOOT, abs=1e-5)
-    assert np.ptp(smooth.tracks[0].d[5:-5]) < 0.2 * FOOT
-    np.testing.assert_array_equal(rough.tracks[0].vd, smooth.tracks[0].vd)
+    (way,) = read_ngsim(write_text(tmp_path, rows), skip=0.0)
+    assert np.ptp(way.tracks[0].d) == pytest.approx(2 * FOOT, abs=1e-5)
+    assert np.abs(way.tracks[0].vd[5:-5]).max() < 1.5
 
 
 def test_the_mean_over_a_second_leaves_straight_lines_alone():
@@ -230,3 +245,53 @@ def test_nothing_left_is_an_error(tmp_path):
         row["Lane_ID"] = 8
     with pytest.raises(RecordingError, match=r"trajectories\.txt: no vehicle is left"):
         read_ngsim(write_text(tmp_path, rows), skip=0.0)
+
+
+def read_us101_clip(states, clips, name):
+    (way,) = us101_reading(states, clips, name).announce()
+    return way
+
+
+def test_a_clip_is_one_carriageway(tmp_path):
+    states, clips = write_clips(tmp_path, *clip_tables())
+    assert us101_clip_names(clips) == ("A", "B")
+    way = read_us101_clip(states, clips, "B")
+    assert (way.name, way.direction, way.dt, way.frames, len(way)) == ("B", 1, 0.1, 5, 2)
+    np.testing.assert_allclose(way.boundaries, [1.8, -1.8, -5.4])
+    assert (way.start, way.end) == (10 - 2.25, 24 + 4.5)
+    assert [track.kind for track in way] == [1, 4]
+    np.testing.assert_allclose(way.tracks[0].vs, 10 * np.cos(0.1), rtol=1e-6)
+    np.testing.assert_allclose(way.tracks[0].vd, 10 * np.sin(0.1), rtol=1e-6)
+
+
+def test_unknown_clips_and_bad_numbers_are_named(tmp_path):
+    states, clips = clip_tables()
+    paths = write_clips(tmp_path, states, clips)
+    with pytest.raises(RecordingError, match=r"us101_clips\.csv: column 'clip': 'C' is there 0"):
+        read_us101_clip(*paths, "C")
+    clips[1]["lanes"] = 0
+    with pytest.raises(RecordingError, match=r"us101_clips\.csv: row 3, column 'lanes'"):
+        read_us101_clip(*write_clips(tmp_path, states, clips), "B")
+    clips[1]["lanes"] = 2
+    with pytest.raises(RecordingError, match=r"us101_states\.csv: column 'clip': no row"):
+        read_us101_clip(*write_clips(tmp_path, states[:10], clips), "B")
+    states[13]["s"] = "far"
+    with pytest.raises(RecordingError, match=r"us101_states\.csv: row 15, column 's': is 'far'"):
+        read_us101_clip(*write_clips(tmp_path, states, clips), "B")
+
+
+@pytest.mark.skipif(HIGHWAY_DATA is None, reason="shared data are not here")
+def test_the_real_clips_have_the_counts_of_their_readme():
+    sources = find_recordings(HIGHWAY_DATA)
+    assert {source.data_set for source in sources} == {"US-101 clips"}
+    ways = [way for source in sources for way in source.read(cache=False)]
+    tracks = [track for way in ways for track in way]
+    speed = np.concatenate([np.hypot(track.vs, track.vd) for track in tracks])
+    assert (len(ways), len(tracks), len(speed)) == (25, 904, 58_166)
+    assert speed.mean() == pytest.approx(12.9, abs=0.05)
+    assert {way.dt for way in ways} == {0.1}
+    assert {len(way.boundaries) - 1 for way in ways} == {5, 6, 7}
+    for way in ways:
+        d = np.concatenate([track.d for track in way])
+        assert ((d < way.boundaries[0]) & (d > way.boundaries[-1])).mean() > 0.98
+        assert all(track.first >= 0 and track.last < way.frames for track in way)

@@ -5,8 +5,8 @@ import pytest
 
 from tacit.evaluation.violation import violation_rate
 from tacit.highway.driving import Highway, build_highway
+from tacit.highway.driving_step import STRONGEST, HighwayTask
 from tacit.highway.highway_environment import HighwayEnvironment
-from tacit.highway.highway_task import STRONGEST, HighwayTask
 from tacit.highway.recorded_drivers import CLOSE, FAITHFUL, drive, recover_actions
 from tacit.highway.recording import CAR, Carriageway, RecordingError, Track
 from tacit.highway.replay import piece_of, stack_replay

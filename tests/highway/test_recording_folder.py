@@ -5,13 +5,14 @@ import warnings
 
 import numpy as np
 import pytest
-from test_us101_clips import clip_tables, write_clips
 from written_recordings import (
     HIGHWAY_DATA,
+    clip_tables,
     exid_tables,
     highd_tables,
     ngsim_rows,
     portal_rows,
+    write_clips,
     write_table,
     write_three,
 )
@@ -19,8 +20,7 @@ from written_recordings import (
 from tacit.errors import ArgumentError
 from tacit.highway import recording_folder
 from tacit.highway.recording import RecordingError, RecordingWarning
-from tacit.highway.recording_cache import cache_folder
-from tacit.highway.recording_folder import find_recordings
+from tacit.highway.recording_folder import cache_folder, find_recordings
 
 
 @pytest.fixture

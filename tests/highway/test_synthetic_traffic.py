@@ -5,8 +5,7 @@ import pytest
 
 from tacit.errors import ArgumentError
 from tacit.highway.car_following import HARDEST_BRAKING, following_acceleration
-from tacit.highway.synthetic_traffic import simulate
-from tacit.highway.traffic import FRAME_RATE, LANE_WIDTH, ROAD_LENGTH, Traffic
+from tacit.highway.synthetic_traffic import FRAME_RATE, LANE_WIDTH, ROAD_LENGTH, Traffic, simulate
 
 SETTINGS = (
     Traffic(seed=1, duration=60.0),

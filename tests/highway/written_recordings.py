@@ -4,6 +4,9 @@ import csv
 import math
 from pathlib import Path
 
+from tacit.highway.highd_files import highd_reading
+from tacit.highway.tracks import three_files
+
 FOOT = 0.3048
 HIGHWAY_DATA = next(
     (
@@ -33,6 +36,11 @@ def write_three(folder, tables, name="03"):
     for part, rows in tables.items():
         write_table(folder / f"{name}_{part}.csv", rows)
     return folder
+
+
+def read_highd(folder, name, geometry="centre"):
+    """The carriageways of a highD recording."""
+    return highd_reading(three_files(folder, name), geometry).announce()
 
 
 def rows_of(tables, vehicle, key="id"):
@@ -133,3 +141,23 @@ def exid_tables(vehicles=24, frames=60, radius=2000.0, number=7):
             about | {"length": 99.0, "class": "truck" if lane == 2 else "car"}
         )
     return tables
+
+
+def clip_tables():
+    clips = [
+        {"clip": name, "dt": 0.1, "steps": 5, "lanes": 2, "lane_width_m": 3.6} for name in "AB"
+    ]
+    states = [
+        {"clip": clip, "id": vehicle, "step": step, "length": 4.5 * vehicle, "width": 1.8}
+        | {"s": 10.0 * vehicle + step, "d": -3.6, "v": 10.0, "heading": 0.1, "lane": 2}
+        for clip in "AB"
+        for vehicle in (1, 2)
+        for step in range(5)
+    ]
+    return states, clips
+
+
+def write_clips(folder, states, clips):
+    return write_table(folder / "us101_states.csv", states), write_table(
+        folder / "us101_clips.csv", clips
+    )

@@ -11,8 +11,7 @@ import pytest
 
 from tacit.errors import ArgumentError, StorageError
 from tacit.inference import constraint as learned_constraint
-from tacit.inference.baselines.classifier_model import ClassifierModel
-from tacit.inference.baselines.variational_model import VariationalModel
+from tacit.inference.baselines.networks import ClassifierModel, VariationalModel
 from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.encoder.belief_model import BeliefModel, BeliefShape, new_model
 from tacit.inference.inputs import Inputs, Steps

@@ -48,7 +48,7 @@ def choose(monkeypatch):
         monkeypatch.setattr(module, "as_function", lambda actor: actor)
         trainer = SimpleNamespace(
             actor=LAST,
-            imitation=IMITATION,
+            now=SimpleNamespace(imitation=IMITATION),
             task=SimpleNamespace(worlds=lambda number, threads: WORLDS),
             world_seed=lambda: 7,
         )
@@ -106,5 +106,5 @@ def test_a_small_gain_among_large_differences_is_none(choose):
 
 
 def test_who_never_imitated_is_the_last_one():
-    trainer = SimpleNamespace(actor=LAST, imitation=None)
+    trainer = SimpleNamespace(actor=LAST, now=SimpleNamespace(imitation=None))
     assert chosen_policy(trainer, Rule(), None) is LAST

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tacit.inference.importance_weights import drift, importance_weights
+from tacit.inference.gradient_steps import drift, importance_weights
 
 # A policy over five outcomes, under an old constraint and a new one.
 CHANCES = np.array([0.1, 0.3, 0.2, 0.25, 0.15])

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.control import simulated_expert
+from tacit.control import trainer
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.errors import ArgumentError, DivergenceError
 from tacit.inference import loop
 from tacit.inference.baselines.bc2l import BC2L
@@ -18,7 +18,7 @@ from tacit.inference.loop import Inference
 from tacit.inference.methods import METHODS, make_method
 from tacit.inference.reach.method import ReachCAICRL
 from tacit.runs.metrics_file import read_metrics
-from tacit.runs.tree_file import read_stored, read_tree, write_tree
+from tacit.runs.tree_file import read_stored, write_tree
 
 TASK = tacit.make("BiasedPendulum", horizon=12)
 SETTINGS = PPO(
@@ -143,7 +143,7 @@ def straight(request, experts, tmp_path_factory):
 def test_a_run_taken_up_from_a_file_goes_on_bit_for_bit(straight, experts):
     case, _, told, (path, end) = straight
     other = inference(experts, case)
-    state, _ = read_tree(path, like=other.state())
+    state = read_stored(path).tree(other.state())
     other.restore(state)
     assert other.iteration == 3
     assert advance(other, 3) == told[3:]
@@ -227,7 +227,7 @@ def test_the_policy_may_spend_what_the_experts_spend_and_the_budget(experts):
     own = run.learned.model.cost(steps.observations, steps.actions, 0.8).mean()
     run.close()
     assert facts["expert_cost"] == pytest.approx(float(own), rel=0.02)
-    allowed = np.asarray(run.trainer.learner.multiplier.allowance)
+    allowed = np.asarray(run.trainer.now.learner.multiplier.allowance)
     np.testing.assert_allclose(allowed, [0.25 + facts["expert_cost"]], rtol=1e-6)
 
 
@@ -275,7 +275,7 @@ def test_a_price_without_bounds_stops_the_run_and_names_quantity_and_step(expert
 def test_after_a_divergence_the_last_good_checkpoint_is_kept_and_goes_on(
     experts, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(simulated_expert, "CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr(trainer, "CHECKPOINT_EVERY", 2)
     given = tacit.Trajectories(
         experts.observations, experts.actions, np.zeros((10, 12)), experts.lengths
     )
@@ -321,16 +321,16 @@ def test_a_run_that_was_turned_keeps_what_it_knows_and_cannot_be_saved(experts):
 def test_a_policy_is_tempted_first_and_then_begins_as_the_experts_do(experts):
     run = inference(experts, "reach", temptation=0.5)
     advance(run, 3)
-    assert run.trainer.imitation is None
-    policy = run.trainer.learner.policy
+    assert run.trainer.now.imitation is None
+    policy = run.trainer.now.learner.policy
     run.advance()
     # It rests while the critics get to know it.
-    clone = run.trainer.learner.policy
+    clone = run.trainer.now.learner.policy
     assert not np.allclose(clone.mean.weights[0], policy.mean.weights[0])
-    np.testing.assert_array_equal(run.trainer.imitation.weights[0], clone.mean.weights[0])
-    assert run.trainer.ledger.number <= 4 * 16 // 2
+    np.testing.assert_array_equal(run.trainer.now.imitation.weights[0], clone.mean.weights[0])
+    assert run.trainer.now.ledger.number <= 4 * 16 // 2
     run.advance()
-    assert not np.array_equal(run.trainer.learner.policy.mean.weights[0], clone.mean.weights[0])
+    assert not np.array_equal(run.trainer.now.learner.policy.mean.weights[0], clone.mean.weights[0])
     run.close()
 
 
@@ -352,31 +352,31 @@ def test_where_experts_err_nothing_costs_as_long_as_the_policy_is_tempted(
 def test_who_is_to_be_able_begins_twice_as_the_experts_do(experts):
     run = inference(experts, "reach", temptation=0.5, able=True)
     advance(run, 1)
-    first = run.trainer.imitation
+    first = run.trainer.now.imitation
     assert first is not None
     advance(run, 2)
-    assert run.trainer.imitation is first
+    assert run.trainer.now.imitation is first
     advance(run, 1)
-    assert run.trainer.imitation is not first
+    assert run.trainer.now.imitation is not first
     run.close()
 
 
 def test_other_experts_are_imitated_anew_and_the_same_are_not(experts):
     run = inference(experts, "reach")
     advance(run, 6)
-    first = run.trainer.imitation
+    first = run.trainer.now.imitation
     run.turn_to(0.5, experts, 0.5)
-    assert run.trainer.imitation is first
+    assert run.trainer.now.imitation is first
     others = dataclasses.replace(experts, observations=experts.observations + 0.1)
     run.turn_to(0.5, others, 0.5)
-    assert not np.allclose(run.trainer.imitation.centre, first.centre)
+    assert not np.allclose(run.trainer.now.imitation.centre, first.centre)
     run.close()
 
 
 def test_who_is_never_to_imitate_does_not(experts):
     run = inference(experts, "reach", temptation=1.0)
     advance(run, 6)
-    assert run.trainer.imitation is None
+    assert run.trainer.now.imitation is None
     run.close()
 
 

@@ -7,7 +7,7 @@ from scipy import stats
 from tacit.control.learner import Rollout
 from tacit.inference.inputs import Steps
 from tacit.inference.replay import Replay, sample_steps, sample_windows
-from tacit.runs.tree_file import read_tree, write_tree
+from tacit.runs.tree_file import read_stored, write_tree
 
 ROWS = 6
 
@@ -112,7 +112,7 @@ def test_an_action_stays_with_its_observation():
 def test_a_replay_comes_back_from_a_file_and_goes_on_alike(tmp_path):
     replay = replay_of(7)
     path = write_tree(tmp_path / "replay.safetensors", replay.state(), {})
-    state, _ = read_tree(path, like=Replay.start(4, sample(0)).state())
+    state = read_stored(path).tree(Replay.start(4, sample(0)).state())
     back = Replay.from_state(state)
     assert (back.rounds, back.newest) == (replay.rounds, replay.newest)
     for one in (replay, back):

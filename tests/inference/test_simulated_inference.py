@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.errors import ArgumentError, DemonstrationError, StorageError
-from tacit.inference.simulated_result import CONSTRAINT_FILE, POLICY_FILE, SUMMARY_FILE
+from tacit.inference.result import CONSTRAINT_FILE, POLICY_FILE, SUMMARY_FILE
 from tacit.runs.array_file import read_arrays
 from tacit.runs.metrics_file import read_metrics
 
@@ -289,10 +289,10 @@ import time
 import numpy as np
 
 import tacit
-from tacit.control import simulated_expert
-from tacit.control.ppo import PPO
+from tacit.control import trainer
+from tacit.control.settings import PPO
 
-simulated_expert.CHECKPOINT_EVERY = 2
+trainer.CHECKPOINT_EVERY = 2
 random = np.random.default_rng(0)
 experts = tacit.Trajectories(
     observations=random.normal(0, 0.01, (10, 13, 4)).astype(np.float32),

@@ -5,13 +5,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 from tacit.errors import ArgumentError
-from tacit.reports.figures import (
-    Band,
-    confidence_curves,
-    coverage_against_confidence,
-    reward_against_number,
-)
-from tacit.reports.style import BLUE, PAPER
+from tacit.reports.confidence_curves import confidence_curves, coverage_against_confidence
+from tacit.reports.number_curve import reward_against_number
+from tacit.reports.style import BLUE, PAPER, Band
 
 CONFIDENCES = np.array([0.5, 0.7, 0.9])
 VIOLATION = Band([0.2, 0.1, 0.02], [0.1, 0.05, 0.01], [0.3, 0.2, 0.05])

@@ -11,15 +11,11 @@ import pytest
 
 from tacit.environments.lab_tasks import chain, grid_world
 from tacit.errors import ArgumentError, TacitError
-from tacit.reports.figures import (
-    Band,
-    MapPanel,
-    confidence_curves,
-    constraint_maps,
-    coverage_against_confidence,
-    reward_against_number,
-)
+from tacit.reports.confidence_curves import confidence_curves, coverage_against_confidence
+from tacit.reports.maps import MapPanel, constraint_maps
+from tacit.reports.number_curve import reward_against_number
 from tacit.reports.page import Fact, Page, Section, page_html, write_page
+from tacit.reports.style import Band
 from tacit.reports.table import Table
 
 HOSTILE = '<script>alert("$x$ & https://evil.example")</script>'

@@ -6,9 +6,9 @@ import os
 import numpy as np
 import pytest
 
-import tacit.runs.folder_lock
+import tacit.runs.run_folder
 from tacit.errors import ArgumentError, StorageError
-from tacit.runs import versions
+from tacit.runs import settings_file
 from tacit.runs.metrics_file import read_metrics
 from tacit.runs.run_folder import RunFolder
 
@@ -39,7 +39,7 @@ def test_a_new_folder_holds_settings_versions_and_nothing_else(tmp_path):
     assert found == {
         "label": "expert",
         "settings": SETTINGS,
-        "versions": versions.installed(),
+        "versions": settings_file.installed_versions(),
         "continued_with": [],
     }
     assert {"mujoco", "gymnasium", "equinox", "optax", "jax", "tacit"} <= set(found["versions"])
@@ -208,8 +208,8 @@ def test_a_setting_that_json_cannot_hold_is_named(tmp_path):
 
 def test_other_versions_are_allowed_noticed_and_written_down(tmp_path, monkeypatch):
     RunFolder.open(tmp_path, SETTINGS).close()
-    now = versions.installed()
-    monkeypatch.setattr(versions, "installed", lambda: {**now, "jax": "99.0"})
+    now = settings_file.installed_versions()
+    monkeypatch.setattr(settings_file, "installed_versions", lambda: {**now, "jax": "99.0"})
     with RunFolder.open(tmp_path, SETTINGS) as folder:
         (notice,) = folder.notices
     assert "continued with other versions" in notice
@@ -255,9 +255,9 @@ def test_where_there_are_no_locks_the_run_goes_on_with_a_notice(tmp_path, monkey
     def unsupported(number, operation):
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr(tacit.runs.folder_lock.fcntl, "flock", unsupported)
+    monkeypatch.setattr(tacit.runs.run_folder.fcntl, "flock", unsupported)
     with RunFolder.open(tmp_path, SETTINGS) as folder:
         assert "cannot be locked here" in folder.notices[0]
-    monkeypatch.setattr(tacit.runs.folder_lock, "fcntl", None)
+    monkeypatch.setattr(tacit.runs.run_folder, "fcntl", None)
     with RunFolder.open(tmp_path, SETTINGS) as folder:
         assert "cannot be locked here" in folder.notices[0]

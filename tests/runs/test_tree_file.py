@@ -13,12 +13,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tacit.errors import ArgumentError, StorageError
-from tacit.runs.tree_file import read_tree, write_tree
+from tacit.runs.tree_file import read_stored, write_tree
 
 NUMPY = [">f8", "complex128", "bfloat16", "datetime64[s]"]
 BOTH = ["float16", "float32", "float64", "complex64", "bool"] + [
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 ]
+
+
+def read_tree(path, like):
+    stored = read_stored(path)
+    return stored.tree(like), stored.header
 
 
 class Pair(NamedTuple):

@@ -9,7 +9,7 @@ import tacit
 from tacit.environments.lab_tasks import chain
 from tacit.inference.counts.method import TabularCAICRL
 from tacit.sufficiency import learning_curve as module
-from tacit.sufficiency.decision import recommend
+from tacit.sufficiency.answer import recommend
 from tacit.sufficiency.learning_curve import (
     MOST_TIMES_MORE,
     LearningCurve,

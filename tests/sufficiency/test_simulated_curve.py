@@ -8,9 +8,9 @@ from tacit.control.multiplier import Multiplier
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.loop import Inference
-from tacit.sufficiency import simulated_curve, simulated_decision
+from tacit.sufficiency import simulated_decision
+from tacit.sufficiency.decision import SHARE, simulated_curve, simulated_sizes
 from tacit.sufficiency.learning_curve import LearningCurve
-from tacit.sufficiency.simulated_curve import SHARE, simulated_sizes
 
 TASK = tacit.make("BiasedPendulum", horizon=12)
 FORWARD = tacit.PPO(

@@ -11,8 +11,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import Autoreset
 
 import tacit
-from tacit.environments.tabular_environment import EpisodeError, TabularEnvironment
-from tacit.errors import ArgumentError, TaskError
+from tacit.environments.tabular_environment import TabularEnvironment
+from tacit.errors import ArgumentError, EpisodeError, TaskError
 from tacit.inference.counts.model import TabularConstraint
 from tacit.use.cost_wrapper import CostWrapper, VectorCostWrapper
 

@@ -4,15 +4,13 @@ from pathlib import Path
 
 import tyro
 
-from tacit.command_line.demonstration_file import read
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.errors import ArgumentError
 from tacit.evaluation.conformal import calibrate as calibrated
 from tacit.inference.constraint import LearnedConstraint
-from tacit.inference.experts import ExpertSteps
+from tacit.inference.experts import ExpertSteps, fingerprint
 from tacit.inference.result import load
-from tacit.inference.simulated_inference import fingerprint
 from tacit.inference.simulated_result import SimulatedResult
 
 
@@ -30,7 +28,7 @@ def calibrate(
         rate: share of fresh expert episodes that are to satisfy it.
         out: where to write the adjusted constraint.
     """
-    demonstrations = read(experts)
+    demonstrations = Trajectories.load(experts)
     if folder.is_file():
         constraint = LearnedConstraint.load(folder)
     else:

@@ -6,11 +6,10 @@ from typing import Annotated
 
 import tyro
 
-from tacit.command_line.demonstration_file import check_destination, read, write
-from tacit.command_line.drives import ImportHighway, show_scenario
-from tacit.command_line.highway import SynthesizeHighway
+from tacit.command_line.drives import ImportHighway, SynthesizeHighway, show_scenario
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.command_line.tasks import parse_setting
+from tacit.demonstrations.trajectories import Trajectories, check_destination
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import mean_interval
 from tacit.evaluation.violation import violation_rate
@@ -41,7 +40,7 @@ class Show:
             options = dict(parse_setting(setting) for setting in self.set)
             show_scenario(str(self.file), self.scenario, self.out, options)
             return
-        demonstrations = read(self.file)
+        demonstrations = Trajectories.load(self.file)
         lengths = demonstrations.lengths
         facts = {
             "episodes": str(len(demonstrations)),
@@ -74,8 +73,8 @@ class Convert:
     def run(self) -> None:
         """Read and write."""
         check_destination(self.out)
-        demonstrations = read(self.file)
-        write(demonstrations, self.out)
+        demonstrations = Trajectories.load(self.file)
+        demonstrations.save(self.out)
         console.print(f"written: {self.out}", markup=False)
 
 

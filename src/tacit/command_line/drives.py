@@ -1,20 +1,21 @@
-"""Recorded drivers on the command line: as demonstrations, and as a moving picture."""
+"""Driving on the command line: made-up recordings, and recorded drivers as demonstrations."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import UInt8
 
-from tacit.command_line.demonstration_file import check_destination, write
-from tacit.command_line.tables import console, percent, progress_bar, show_facts
+from tacit.argument_checks import check_count
+from tacit.command_line.tables import console, percent, progress_bar, show_facts, show_table
 from tacit.command_line.tasks import write_builtin
 from tacit.command_line.training import watched
+from tacit.demonstrations.trajectories import check_destination
 from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
-from tacit.errors import ArgumentError
+from tacit.errors import ArgumentError, StorageError
 from tacit.evaluation.violation import violation_rate
 from tacit.experiments.drivers import (
     TIME_GAP,
@@ -24,16 +25,83 @@ from tacit.experiments.drivers import (
     learn_from_drivers,
 )
 from tacit.highway.driving import Highway, highway_of
+from tacit.highway.highd_writer import write_highd
 from tacit.highway.highway_environment import HighwayEnvironment, chosen_scenario
 from tacit.highway.observation import GAP_AHEAD
 from tacit.highway.picture import animation
 from tacit.highway.recorded_drivers import drive, recover_actions
 from tacit.highway.recording import Geometry
+from tacit.highway.synthetic_traffic import SeenTraffic, Traffic
 from tacit.reports.page import write_page
 from tacit.runs.atomic_write import atomic_write
 
 BUILT_IN = "built-in"
 FRAMES_PER_SECOND = 10
+
+
+@dataclass(frozen=True)
+class SynthesizeHighway:
+    """Make up motorway traffic and write it as recordings in the layout of highD.
+
+    Args:
+        out: folder for the files, three for each recording: 01_tracks.csv and so on.
+        recordings: how many; each has the seed after that of the one before.
+        duration: seconds of each recording.
+        lanes: on each of the two carriageways.
+        flow: vehicles an hour and lane that want to enter.
+        trucks: share of trucks.
+        seed: of the first recording.
+    """
+
+    out: Path
+    recordings: int = 1
+    duration: float = 80.0
+    lanes: int = 2
+    flow: float = 800.0
+    trucks: float = 0.25
+    seed: int = 1
+
+    def run(self) -> None:
+        """Write with a bar, then show what was written."""
+        check_count("recordings", self.recordings)
+        traffic = Traffic(self.seed, self.duration, self.lanes, self.flow, self.trucks)
+        refuse_recordings(self.out)
+        rows = []
+        with progress_bar() as bar:
+            total = round(self.recordings * self.duration)
+            job = bar.add_task("seconds of traffic", total=total)
+            for number in range(1, self.recordings + 1):
+                before = (number - 1) * self.duration
+                seen = write_highd(
+                    self.out,
+                    number,
+                    replace(traffic, seed=self.seed + number - 1),
+                    lambda seconds, before=before: bar.update(job, completed=before + seconds),
+                )
+                rows.append(recording_row(number, seen))
+        columns = ["recording", "vehicles", "trucks", "mean m/s", "above 40 m/s", "changes of lane"]
+        show_table(f"Made-up recordings in {self.out}", columns, rows)
+
+
+def refuse_recordings(out: Path) -> None:
+    """Raise an error if `out` is no folder for new recordings."""
+    if out.exists() and not out.is_dir():
+        raise StorageError(f"{out}: is a file; choose a folder")
+    if any(out.glob("*_recordingMeta.csv")):
+        raise ArgumentError(f"{out}: has recordings already; choose another folder")
+
+
+def recording_row(number: int, seen: SeenTraffic) -> list[str]:
+    """A row of the table: what one recording holds."""
+    speeds = seen.movement.vs
+    return [
+        f"{number:02d}",
+        str(len(seen.side)),
+        str(int(seen.truck.sum())),
+        f"{speeds.mean():.1f}" if len(speeds) else "-",
+        percent(float(np.mean(speeds > 40))) if len(speeds) else "-",
+        str(seen.lane_changes),
+    ]
 
 
 @dataclass(frozen=True)
@@ -67,14 +135,14 @@ class ImportHighway:
     seed: int = 0
 
     def run(self) -> None:
-        """Recover actions with a bar, write, and tell what came of it."""
+        """Recover actions with a bar, write them, and show how many drivers were kept."""
         check_destination(self.out)
         options = {name: value for name, value in asdict(self).items() if name != "out"}
         highway = highway_of(driving_task(**options))
         with progress_bar() as bar:
             job = bar.add_task("drivers", total=len(highway.scenarios))
             recovered = drive(highway, lambda done, total: bar.update(job, completed=done))
-        write(recovered.trajectories, self.out)
+        recovered.trajectories.save(self.out)
         facts = {
             "drivers": str(len(recovered.trajectories)),
             "steps": str(recovered.trajectories.steps),

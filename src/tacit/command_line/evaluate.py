@@ -13,9 +13,9 @@ from tacit.command_line.infer import RULE, performance, warning_of
 from tacit.command_line.tables import console, percent, show_facts, show_table
 from tacit.command_line.tasks import find_task, importable
 from tacit.errors import ArgumentError, TaskError
+from tacit.evaluation.calibration import calibration_error
 from tacit.evaluation.evaluate import Evaluation
 from tacit.evaluation.execution import SimulatedOutcome, simulated_task
-from tacit.evaluation.trajectory_calibration import calibration_error
 from tacit.inference.result import Result, load
 
 CALIBRATION = "calibration error (ECE)"

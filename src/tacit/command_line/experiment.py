@@ -11,8 +11,8 @@ from tacit.command_line.rule import Rule
 from tacit.command_line.tables import console, follow, progress_bar, show_table
 from tacit.command_line.tasks import find_task, parse_setting
 from tacit.command_line.training import checked
-from tacit.control.ppo import PPO
 from tacit.control.presets import preset
+from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.experiments.confidence import confidence_table, run_confidence

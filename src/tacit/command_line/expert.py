@@ -7,14 +7,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from tacit.command_line.demonstration_file import check_destination, write
 from tacit.command_line.tables import console, percent, progress_bar, show_facts
 from tacit.command_line.tasks import find_task, importable
 from tacit.command_line.training import watched, with_settings
 from tacit.control.expert import Expert, check_request, collect, train_expert
 from tacit.control.play import as_function
 from tacit.control.presets import expert_preset
-from tacit.demonstrations.trajectories import Trajectories
+from tacit.demonstrations.trajectories import Trajectories, check_destination
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
@@ -75,7 +74,7 @@ def expert(
             threads=threads,
             progress=lambda have: bar.update(job, completed=have),
         )
-    write(demonstrations, out)
+    demonstrations.save(out)
     show_facts(f"Expert on {chosen.name}", {**known(trained), **written(demonstrations, out)})
 
 

@@ -8,14 +8,13 @@ import tyro
 
 import tacit.evaluation.evaluate as evaluation
 import tacit.inference.infer as inference
-from tacit.command_line.demonstration_file import read
 from tacit.command_line.tables import console, percent, show_facts
 from tacit.command_line.tasks import find_task
 from tacit.command_line.training import method_settings, watched, with_settings
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_world import simulated
+from tacit.environments.tabular_world import simulator_of
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.evaluate import Evaluation
@@ -72,7 +71,7 @@ def infer(
     """
     check_method(method)
     chosen = find_task(task, settings)
-    demonstrations = read(experts)
+    demonstrations = Trajectories.load(experts)
     if number is not None:
         demonstrations = demonstrations.subset(number, seed=seed)
     given = {"objective": objective, "votes": votes, "reading": reading}
@@ -135,7 +134,7 @@ def learned_exactly(
 
 def as_simulator(task: TabularTask | SimulatedTask) -> SimulatedTask:
     """The task as one that is stepped."""
-    return simulated(task) if isinstance(task, TabularTask) else task
+    return simulator_of(task) if isinstance(task, TabularTask) else task
 
 
 def learned_by_sampling(

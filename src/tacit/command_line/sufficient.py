@@ -5,11 +5,11 @@ from typing import Annotated
 
 import tyro
 
-from tacit.command_line.demonstration_file import read
 from tacit.command_line.infer import kind_named
 from tacit.command_line.tables import console, show_facts, show_table
 from tacit.command_line.tasks import find_task
 from tacit.command_line.training import watched, with_settings
+from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 from tacit.inference.methods import forward_preset
@@ -42,7 +42,7 @@ def sufficient(
         train: settings of PPO on a simulated task, as in --train steps=2000000.
     """
     chosen = find_task(task, settings)
-    demonstrations = read(experts)
+    demonstrations = Trajectories.load(experts)
     asked = {"confidence": confidence, "reward": reward, "seed": seed}
     if isinstance(chosen, TabularTask):
         if train or out is not None or threads is not None:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from tacit.command_line.tables import console
 from tacit.environments.registry import find_name, is_foreign, make
-from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular import TabularTask, load_task
 from tacit.environments.task import SimulatedTask
-from tacit.environments.task_file import load_task
 from tacit.errors import TaskError
 from tacit.highway.builtin_recordings import builtin_folder
 

@@ -6,19 +6,19 @@ from typing import Annotated, Any
 
 import tyro
 
-from tacit.command_line.demonstration_file import read
 from tacit.command_line.infer import as_simulator, kind_named
 from tacit.command_line.tables import console, percent, show_table
 from tacit.command_line.tasks import find_task
 from tacit.command_line.training import method_settings, watched, with_settings
+from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.tradeoff import LEVELS, Choice
 from tacit.evaluation.tradeoff import tradeoff as measured
-from tacit.experiments.coverage import write_json
 from tacit.inference.methods import forward_preset
-from tacit.reports.number_panels import Curve, number_panels
-from tacit.reports.png_file import write_png
+from tacit.reports.confidence_curves import Curve, number_panels
+from tacit.reports.style import write_png
+from tacit.runs.json_file import write_json
 
 
 def tradeoff(
@@ -48,7 +48,7 @@ def tradeoff(
         train: settings of PPO, as in --train steps=2000000.
     """
     chosen = find_task(task, settings)
-    demonstrations = read(experts)
+    demonstrations = Trajectories.load(experts)
     if number is not None:
         demonstrations = demonstrations.subset(number, seed=seed)
     if isinstance(chosen, TabularTask):

@@ -10,9 +10,9 @@ from typing import Any, get_origin, get_type_hints
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from tacit.argument_checks import fits, nearest
 from tacit.command_line.tasks import parse_setting, parse_value
-from tacit.control.ppo import PPO
-from tacit.environments.registry import fits, nearest
+from tacit.control.settings import PPO
 from tacit.errors import ArgumentError
 from tacit.inference.method import Method
 

@@ -1,4 +1,4 @@
-"""A trained policy in plain NumPy: what steps simulators during training and what users deploy.
+"""A trained policy in plain NumPy: it steps simulators in training, and users deploy it.
 
 One call on 64 observations takes 40 microseconds, less than handing them to a compiled function.
 """
@@ -12,9 +12,8 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from tacit.control.learner import Learner
-from tacit.control.networks import GaussianPolicy
-from tacit.control.normalisation import LARGEST, SMALLEST_VARIANCE
-from tacit.control.ppo import PPO
+from tacit.control.networks import LARGEST, SMALLEST_VARIANCE, GaussianPolicy
+from tacit.control.settings import PPO
 from tacit.errors import ArgumentError, StorageError
 from tacit.runs.array_file import read_arrays, write_arrays
 
@@ -25,7 +24,7 @@ ROWS_AT_ONCE = 64
 
 @dataclass(frozen=True, eq=False)
 class Actor:
-    """Observations in, actions out.
+    """A policy of perceptron layers, from observations to actions.
 
     Fields:
         weights, biases: of the layers.
@@ -114,9 +113,34 @@ class Actor:
             actions = np.clip(scores, self.low, self.high)
         return actions[0] if single else actions
 
+    def predict(
+        self,
+        observation: Float[np.ndarray, "*n o"],
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+    ) -> tuple[Shaped[np.ndarray, "..."], None]:
+        """The best action without exploration, as agents of Stable-Baselines3 are asked for it.
+
+        Arguments:
+            observation: one [o], or a batch [n, o].
+            state: not used, as the policy remembers nothing.
+            episode_start: not used.
+            deterministic: must be true.
+
+        Returns:
+            The action or the actions, and None for the state.
+        """
+        if not deterministic:
+            raise ArgumentError(
+                "predict takes the best action (deterministic=True); for random ones use "
+                "`draw(observations, noise)` with noise of your own"
+            )
+        return self(observation), None
+
     def save(self, path: Path | str, facts: dict[str, Any] | None = None) -> Path:
         """Write the actor to one safetensors file, with JSON-able facts beside it."""
-        return write_arrays(Path(path), self.arrays(), {"kind": KIND, **(facts or {})})
+        return write_arrays(Path(path), self.arrays(), {**(facts or {}), "kind": KIND})
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything as named arrays."""

@@ -1,4 +1,4 @@
-"""Experts: as good as they can be under the true rule, and the demonstrations they leave behind."""
+"""Experts: the best policies under the true rule, and the demonstrations that they give."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-import tacit.runs.versions as versions
 from tacit.argument_checks import check_count, check_seed
 from tacit.control import simulated_expert, tabular_expert
 from tacit.control.play import as_function
-from tacit.control.ppo import PPO
 from tacit.control.presets import expert_preset
+from tacit.control.settings import PPO
+from tacit.control.table_policy import TablePolicy
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TaskError
+from tacit.runs.settings_file import installed_versions
 
 ACTOR_FILE = "actor.safetensors"
 LARGEST_SEED = 2**63
@@ -29,15 +30,14 @@ class Expert:
 
     `train_expert` makes one. A policy of your own becomes an expert as `Expert(task, policy)`,
     where `policy` is a function from a batch of observations [n, o] to a batch of actions, or an
-    agent of Stable-Baselines3.
+    agent of Stable-Baselines3; on a tabular task, an array [H, S, A] of action probabilities.
 
     Fields:
-        task: what it acts on.
-        policy: on a tabular task [H, S, A] action probabilities for every step; on a simulated one
-            a function from observations to actions.
+        task: the task that it acts in.
+        policy: on a tabular task a `TablePolicy`; on a simulated one an `Actor`, or what you gave.
         violation: probability that an episode violates the true rule; exact on tabular tasks, over
-            128 fresh episodes on others; NaN where nobody has looked, as in all that follow.
-        reward: expected reward of an episode, likewise.
+            128 fresh episodes on others; this and the following are NaN where not measured.
+        reward: expected reward of an episode; exact or measured as the violation is.
         feasible_reward: the same with violating episodes counted as 0; NaN on tabular tasks.
         multiplier: the price of a violated step at the end of training, added up over constraints.
         facts: JSON-able facts about its training: settings, seed, steps.
@@ -51,6 +51,19 @@ class Expert:
     multiplier: float = math.nan
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.task, TabularTask):
+            return
+        policy = self.policy
+        policy = policy if isinstance(policy, TablePolicy) else TablePolicy(policy)
+        wanted = self.task.horizon, self.task.number_of_states, self.task.number_of_actions
+        if policy.table.shape != wanted:
+            raise ArgumentError(
+                f"a policy of the shape {list(policy.table.shape)} does not fit {self.task.name}, "
+                f"which has {list(wanted)} steps, states and actions"
+            )
+        object.__setattr__(self, "policy", policy)
+
 
 def train_expert(
     task: TabularTask | SimulatedTask,
@@ -62,53 +75,43 @@ def train_expert(
     progress: Callable[[dict[str, float]], None] | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Expert:
-    """The best policy under the true cost (equation 4).
+    """Find the best policy under the true cost (equation 4).
 
-    On a tabular task this is exact, so that only `task` matters. On a simulated one it is trained
-    by PPO-Lagrange; of the policy with the highest feasible reward over 100 episodes of training
-    and the last one, the better in a test without exploration is kept.
+    On a tabular task the answer is exact and depends on `task` alone. On a simulated one the policy
+    is trained by PPO-Lagrange. Two candidates are then tested without exploration, the one with the
+    highest feasible reward over 100 episodes of training and the last one; the better is kept.
 
     Arguments:
         task: from `tacit.make`.
         seed: of everything random.
         settings: of PPO; None for the preset of the task's experts.
-        folder: where to keep the run and the policy (actor.safetensors); the same call again
-            continues it. Environments that cannot be saved begin anew at every checkpoint.
+        folder: where to keep the run and the policy; the same call again continues the run. Worlds
+            that cannot be saved begin anew at every checkpoint.
         threads: for the simulator, None for all cores.
-        progress: is told the numbers of every update.
-        notice: is told sentences about what was found in the folder.
+        progress: called with the numbers of every update.
+        notice: called with a sentence about what was found in the folder.
     """
     check_seed(seed)
     if isinstance(task, TabularTask):
         policy, exact = tabular_expert.optimal_policy(task)
-        return Expert(
-            task,
-            policy,
-            violation=exact["violation"],
-            reward=exact["reward"],
-            multiplier=exact["multiplier"],
-        )
+        violation, reward, multiplier = exact["violation"], exact["reward"], exact["multiplier"]
+        return Expert(task, policy, violation, reward, multiplier=multiplier)
     check_training(seed, settings)
     check_rule(task)
+    settings = settings or expert_preset(task)
     trainer = simulated_expert.train(
-        task,
-        settings or expert_preset(task),
-        seed=seed,
-        folder=folder,
-        threads=threads,
-        progress=progress,
-        notice=notice,
+        task, settings, seed=seed, folder=folder, threads=threads, progress=progress, notice=notice
     )
-    actor, known, facts = simulated_expert.best_of(trainer, threads)
+    actor, measured, facts = simulated_expert.best_of(trainer, threads)
     if folder is not None:
         actor.save(Path(folder) / ACTOR_FILE, facts)
-    price = float(np.asarray(trainer.learner.multiplier.price).sum())
+    price = float(np.asarray(trainer.now.learner.multiplier.price).sum())
     return Expert(
         task,
         actor,
-        violation=known["violation"],
-        reward=known["reward"],
-        feasible_reward=known["feasible_reward"],
+        violation=measured["violation"],
+        reward=measured["reward"],
+        feasible_reward=measured["feasible_reward"],
         multiplier=price,
         facts=facts,
     )
@@ -124,14 +127,20 @@ def collect(
 ) -> Trajectories:
     """Roll the expert out until `number` episodes are feasible; the others are discarded.
 
-    The provenance of the result tells how many were discarded. `progress` is told the number of
-    feasible episodes so far; `threads` are the simulator's, None for all cores.
+    The provenance of the result tells how many were discarded.
+
+    Arguments:
+        expert: from `train_expert`, or made of a policy of your own.
+        number: how many episodes to keep.
+        seed: of the worlds and of random actions.
+        threads: for the simulator, None for all cores.
+        progress: called with the number of feasible episodes so far.
     """
     check_request(number, seed)
     task = expert.task
     if isinstance(task, TabularTask):
         episodes, discarded = tabular_expert.feasible_episodes(
-            task, expert.policy, number, seed=seed, progress=progress
+            task, expert.policy.table, number, seed=seed, progress=progress
         )
     else:
         episodes, discarded = simulated_expert.feasible_episodes(
@@ -149,7 +158,7 @@ def collect(
         "discarded": discarded,
         "expert_violation": None if math.isnan(expert.violation) else expert.violation,
         "expert_reward": None if math.isnan(expert.reward) else expert.reward,
-        "versions": versions.installed(),
+        "versions": installed_versions(),
     }
     if isinstance(task, SimulatedTask):
         provenance["options"] = dict(task.options)
@@ -158,13 +167,13 @@ def collect(
 
 
 def check_request(number: int, seed: int) -> None:
-    """A number of demonstrations and a seed that make sense."""
+    """Raise an error unless `number` and `seed` can be used."""
     check_count("number", number)
     check_seed(seed)
 
 
 def check_rule(task: SimulatedTask) -> None:
-    """There must be a rule to obey."""
+    """Raise an error where the task has no rule that an expert could obey."""
     if not task.constraints:
         raise TaskError(
             f"nobody knows the rule of {task.name} (cost='unknown'), so that no expert can be "
@@ -173,7 +182,7 @@ def check_rule(task: SimulatedTask) -> None:
 
 
 def check_training(seed: int, settings: PPO | None) -> None:
-    """A seed that JAX can use, and settings that are settings."""
+    """Raise an error unless JAX can use the seed, and `settings` is a `PPO` or None."""
     if seed >= LARGEST_SEED:
         raise ArgumentError(f"seed must be below 2**63, not {seed!r}")
     if settings is not None and not isinstance(settings, PPO):

@@ -1,26 +1,53 @@
-"""Everything a constrained learner knows, and what one rollout teaches it."""
+"""The state of a constrained learner, and how it changes: by one rollout, or by imitation."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import gymnasium
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
-from tacit.control import multiplier, normalisation
-from tacit.control.advantage import advantages
+from tacit.control import multiplier
 from tacit.control.multiplier import MultiplierState
-from tacit.control.networks import Critics, Policy, make_policy
-from tacit.control.normalisation import Moments
-from tacit.control.ppo import PPO, Batch, PolicyUpdate, update_critics, update_policy
+from tacit.control.networks import (
+    Critics,
+    GaussianPolicy,
+    Moments,
+    Policy,
+    make_policy,
+    running_returns,
+)
+from tacit.control.ppo import Batch, PolicyUpdate, advantages, update_critics, update_policy
+from tacit.control.settings import PPO
 
 SILENT = 1e-6
 REMEMBERED_EPISODES = 50
 
+Draw = Callable[[int], tuple[Float[np.ndarray, "m o"], Shaped[np.ndarray, "m ..."]]]
+"""Gives the observations and actions of a number of experts' steps, drawn uniformly."""
+
+MEASURED = 20_000
+MINIBATCH, AT_ONCE = 512, 100
+GRADIENT_STEPS = 3_000
+"""Also for few steps of experts: after 1,000 one pendulum of four fell over the limit ten times as
+often as the expert (150 demonstrations), after 3,000 none."""
+RATE = 3e-3
+LEAST_SPREAD = 0.2
+"""Of half the action box. Experts who act alike in similar states leave no spread to learn from:
+with a twentieth, policies that strayed over a limit did not find back."""
+
+ADAM = optax.scale_by_adam()
+
 
 class Rollout(NamedTuple):
-    """T steps of n worlds; see `tacit.environments.worlds.Step`. k costs, true or learned."""
+    """T steps of n worlds; see `tacit.environments.worlds.Step`. k costs, true or learned.
+
+    Continuous actions are as the policy drew them, so that their probabilities are right.
+    """
 
     observations: Float[Array, "T n o"]
     arrived: Float[Array, "T n o"]
@@ -29,6 +56,10 @@ class Rollout(NamedTuple):
     costs: Float[Array, "T n k"]
     terminated: Bool[Array, "T n"]
     truncated: Bool[Array, "T n"]
+
+    def within(self, space: gymnasium.Space) -> "Rollout":
+        """The same rollout with actions cut to their box, as the worlds took them."""
+        return self._replace(actions=within(space, np.asarray(self.actions)))
 
 
 class Learner(NamedTuple):
@@ -41,9 +72,9 @@ class Learner(NamedTuple):
         sums: [n, 1 + k] these sums in the episodes that are running.
         worst: [n, k] the highest cost of a step so far, in these episodes.
         multiplier: the price of cost.
-        share: [k] mean of the worst cost of an episode, lately.
-        episode_length: mean length of the episodes that ended lately, for budgets per episode.
-        updates: how many there have been.
+        share: [k] running mean of the worst cost of an episode.
+        episode_length: running mean of the length of an episode, for budgets per episode.
+        updates: number of updates so far.
     """
 
     policy: Policy
@@ -70,6 +101,15 @@ class Progress(NamedTuple):
     value_error: Float[Array, " signals"]
     costs: Float[Array, " k"]
     prices: Float[Array, " k"]
+
+
+def within(space: gymnasium.Space, actions: np.ndarray) -> np.ndarray:
+    """Continuous actions [..., a] cut to their box, which is what a world makes of them."""
+    if not isinstance(space, gymnasium.spaces.Box) or actions.ndim < 2:
+        return actions
+    if actions.dtype.kind in "iu":
+        actions = actions.astype(np.float32)
+    return np.clip(actions, space.low.ravel(), space.high.ravel())
 
 
 def start(
@@ -120,10 +160,10 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
     costs = signals.shape[-1] - 1
     discounts = jnp.array([settings.discount] + [settings.cost_discount] * costs)
     traces = jnp.array([settings.reward_trace] + [settings.cost_trace] * costs)
-    sums, returns = normalisation.running_returns(learner.sums, signals, ended, discounts)
-    scales = normalisation.add(learner.scales, returns)
+    sums, returns = running_returns(learner.sums, signals, ended, discounts)
+    scales = learner.scales.updated(returns)
     use = jnp.array([settings.normalise_rewards] + [settings.normalise_costs] * costs)
-    signals = jnp.where(use, normalisation.rescale(one_scale(scales), signals), signals)
+    signals = jnp.where(use, one_scale(scales).rescale(signals), signals)
 
     learner = learner._replace(sums=sums, scales=scales, worst=worst)
     learner = with_price(learner, rollout, after - before, ended, settings)
@@ -132,13 +172,13 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
     arrived = learner.critics(look(learner.observed, rollout.arrived, settings))
     ahead, awaited = values, arrived
     if settings.charge_once:
-        # A critic tells what is charged if nothing has been yet; only the rest can be.
+        # The critics know episodes in which nothing is charged yet; elsewhere only a rest is left.
         ahead, awaited = still_to_charge(values, before), still_to_charge(arrived, after)
     gains = advantages(
         signals, ahead, awaited, rollout.terminated, rollout.truncated, discounts, traces
     )
     if settings.scales_costs:
-        # Where all steps cost the same, what is left is the critics' error, and would be scaled up.
+        # Where all steps cost the same, only the critics' error is left, and would be scaled up.
         silent = charged.std(axis=(0, 1)) < SILENT
         gains = gains.at[..., 1:].set(jnp.where(silent, 0.0, gains[..., 1:]))
     policy_gains = gains
@@ -156,10 +196,10 @@ def prepare(learner: Learner, rollout: Rollout, settings: PPO) -> tuple[Learner,
 
 
 def one_scale(scales: Moments) -> Moments:
-    """The scales with that of the largest cost for all costs.
+    """The scales of the signals, where all costs have the scale of the largest cost.
 
-    Each by its own, a cost that hardly ever occurs would weigh as much as one that always does.
-    (Where `scales_costs`, the policy's update scales each to a deviation of one all the same.)
+    With scales of their own, a cost that hardly ever occurs would weigh as much as one that always
+    does. (Where `scales_costs`, the policy's update still scales each to a deviation of one.)
     """
     if scales.variance.shape[0] < 2:
         return scales
@@ -169,7 +209,7 @@ def one_scale(scales: Moments) -> Moments:
 def still_to_charge(
     values: Float[Array, "T n signals"], worst: Float[Array, "T n k"]
 ) -> Float[Array, "T n signals"]:
-    """Values with those of the costs cut to what an episode has left of a cost of 1."""
+    """The values, where those of costs are reduced by the share of a cost of 1 charged so far."""
     return values.at[..., 1:].multiply(1 - jnp.clip(worst, 0, 1))
 
 
@@ -180,12 +220,12 @@ def with_price(
     ended: Bool[Array, "T n"],
     settings: PPO,
 ) -> Learner:
-    """The learner with the multiplier moved by the rollout's true (unnormalised) costs."""
+    """Move the multiplier by the rollout's unnormalised costs; returns the learner with it."""
     worst_of_episodes = settings.multiplier.budget_per == "worst"
-    # What is tried out is not held against a policy that also shows what it means to do.
-    judged = settings.intended if worst_of_episodes and settings.intended else settings.worlds
-    # As many steps as there are per end: the mean length, held over rollouts in which none ends.
-    ends = ended[:, :judged]
+    # Where some worlds are without exploration, only their violations count against the policy.
+    counted = settings.intended if worst_of_episodes and settings.intended else settings.worlds
+    # Steps per end are the mean length; where no episode ends, the length so far is kept.
+    ends = ended[:, :counted]
     length = jnp.where(ends.any(), ends.size / jnp.maximum(ends.sum(), 1), learner.episode_length)
     # Before the first episode has ended only the horizon is known, which may be far off.
     keep = jnp.where(learner.updates > 0, 0.9, 0.0)
@@ -195,8 +235,8 @@ def with_price(
     if settings.multiplier.budget_per == "episode":
         costs = costs * length
     elif worst_of_episodes:
-        rise = rises[:, :judged].mean(axis=(0, 1))
-        # About as many episodes as it takes to see one that breaks the rule.
+        rise = rises[:, :counted].mean(axis=(0, 1))
+        # A mean over about 50 episodes: enough to see a rare one that breaks the rule.
         old = jnp.exp(-ends.size / length / REMEMBERED_EPISODES)
         costs = share = old * share + (1 - old) * rise * length
     price = multiplier.ascend(settings.multiplier, learner.multiplier, costs)
@@ -229,7 +269,7 @@ def look(observed: Moments, observations: Float[Array, "*n o"], settings: PPO) -
     """Observations as the networks see them."""
     if not settings.normalise_observations:
         return observations
-    return normalisation.standardise(observed, observations)
+    return observed.standardise(observations)
 
 
 def finish(
@@ -239,14 +279,14 @@ def finish(
     policy: PolicyUpdate,
     critics: tuple[Critics, optax.OptState, Float[Array, " signals"]],
 ) -> tuple[Learner, Progress]:
-    """Put the updated networks into the learner and let it remember what it observed."""
+    """Put the updated networks into the learner, and add the observations to its moments."""
     networks, optimiser, errors = critics
     learner = learner._replace(
         policy=policy.policy,
         policy_optimiser=policy.optimiser,
         critics=networks,
         critic_optimiser=optimiser,
-        observed=normalisation.add(learner.observed, rollout.observations),
+        observed=learner.observed.updated(rollout.observations),
         updates=learner.updates + 1,
     )
     progress = Progress(
@@ -285,3 +325,61 @@ def learn(
         key=critic_key,
     )
     return finish(learner, rollout, batch, policy, critics)
+
+
+def imitate(learner: Learner, draw: Draw, action_space: gymnasium.Space, settings: PPO) -> Learner:
+    """Fit the learner's policy to the experts' actions, and its scales to their observations.
+
+    Arguments:
+        learner: a fresh one; its critics are left as they are.
+        draw: steps of the experts.
+        action_space: of the task.
+        settings: of PPO.
+    """
+    seen, _ = draw(MEASURED)
+    observed = Moments.start(seen.shape[-1]).updated(jnp.asarray(seen))
+    policy: Any = learner.policy
+    optimiser = ADAM.init(policy)
+    rates = RATE / 2 * (1 + np.cos(np.linspace(0, np.pi, GRADIENT_STEPS, dtype=np.float32)))
+    for part in rates.reshape(-1, AT_ONCE):
+        observations, actions = (
+            field.reshape(AT_ONCE, MINIBATCH, *field.shape[1:])
+            for field in draw(AT_ONCE * MINIBATCH)
+        )
+        policy, optimiser = cloning_steps(
+            policy, optimiser, observed, observations, actions, part, settings
+        )
+    if isinstance(policy, GaussianPolicy) and isinstance(action_space, gymnasium.spaces.Box):
+        seen, done = draw(MEASURED)
+        error = jnp.asarray(done) - policy.mean(look(observed, jnp.asarray(seen), settings))
+        least = LEAST_SPREAD * (action_space.high - action_space.low).ravel() / 2
+        spread = jnp.maximum(jnp.sqrt((error**2).mean(axis=0)), least)
+        policy = GaussianPolicy(policy.mean, jnp.log(spread), policy.smallest_std)
+    return learner._replace(policy=policy, observed=observed)
+
+
+@partial(jax.jit, static_argnames="settings")
+def cloning_steps(
+    policy: Any,
+    optimiser: Any,
+    observed: Moments,
+    observations: Float[Array, "steps m o"],
+    actions: Shaped[Array, "steps m ..."],
+    rates: Float[Array, " steps"],
+    settings: PPO,
+) -> tuple[Any, Any]:
+    """Gradient steps of Adam on the likelihood of the experts' actions, one per minibatch."""
+
+    def step(now: tuple[Any, Any], batch: tuple[Array, Array, Array]) -> tuple[Any, None]:
+        policy, optimiser = now
+        observation, action, rate = batch
+        seen = look(observed, observation, settings)
+
+        def surprise(policy: Any) -> Array:
+            return -policy.log_probability(seen, action).mean()
+
+        direction, optimiser = ADAM.update(jax.grad(surprise)(policy), optimiser)
+        downhill = jax.tree.map(lambda part: -rate * part, direction)
+        return (optax.apply_updates(policy, downhill), optimiser), None
+
+    return jax.lax.scan(step, (policy, optimiser), (observations, actions, rates))[0]

@@ -1,4 +1,4 @@
-"""What a unit of cost is worth: the Lagrange multiplier, one per constraint.
+"""The price of a unit of cost: the Lagrange multiplier, one per constraint.
 
     maximise  E[reward]  subject to  E[cost_k] <= budget_k          (equation 4 of the paper)
     min over nu >= 0, max over policies:  E[reward] - sum_k nu_k (E[cost_k] - budget_k)
@@ -91,10 +91,11 @@ class Multiplier:
 
 
 class MultiplierState(NamedTuple):
-    """What the multiplier remembers between updates; `price` is nu.
+    """The state of the multiplier between updates; `price` is nu.
 
-    `allowance` is added to the budget. Whoever learns the cost may set it to what the experts
-    themselves spend: a learned cost is nowhere quite zero, and no price makes the impossible true.
+    `allowance` is added to the budget. Where the cost is learned, it may be set to what the experts
+    themselves spend: a learned cost is nowhere quite zero, so that no policy could keep a budget of
+    zero at any price.
     """
 
     price: Float[Array, " k"]
@@ -106,7 +107,7 @@ class MultiplierState(NamedTuple):
 
 
 def start(settings: Multiplier, constraints: int) -> MultiplierState:
-    """Every nu at its start."""
+    """The state before the first update, with every nu at its start."""
     settings.budgets(constraints)
     price = jnp.full(constraints, settings.start, dtype=jnp.float32)
     theta = price + jnp.log(-jnp.expm1(-price))
@@ -117,7 +118,7 @@ def start(settings: Multiplier, constraints: int) -> MultiplierState:
 def ascend(
     settings: Multiplier, state: MultiplierState, costs: Float[Array, " k"]
 ) -> MultiplierState:
-    """The price after having seen unnormalised mean costs, per step or per episode."""
+    """Move the price by unnormalised mean costs, per step or per episode; returns the new state."""
     error = costs - settings.budgets(costs.shape[0]) - state.allowance
     theta, adam, integral = state.theta, state.adam, state.integral
     if settings.kind == "lagrange":
@@ -134,7 +135,7 @@ def ascend(
             0.0,
         )
     elif settings.kind == "share":
-        # In units of the budget, and as fast down as up: whoever is far above may come back late.
+        # In units of the budget, and as fast down as up: a policy far above it may come back late.
         direction = jnp.clip(error / (costs - error + LEAST_SHARE), -1.0, 1.0)
         price = state.price * jnp.exp(settings.rate * direction)
         price = jnp.maximum(price, LEAST_PRICE)

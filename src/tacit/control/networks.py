@@ -1,18 +1,52 @@
-"""Small networks on whole batches: perceptrons, two kinds of policy, a stack of critics."""
+"""Small networks on whole batches: perceptrons, two kinds of policy, a stack of critics.
+
+With them the running moments that bring a task's numbers to order one before networks see them.
+"""
 
 import math
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import gymnasium
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from tacit.errors import TaskError
-from tacit.perceptron import Perceptron
 
 FIRST_ACTIONS_SCALE = 0.01
+MOST_PERCEPTRONS = 4
+LARGEST = 10.0
+SMALLEST_VARIANCE = 1e-8
+
+
+class Perceptron(eqx.Module):
+    """Layers of tanh units and a linear last one; batches come first, so a layer is `x @ w + b`.
+
+    Weights start orthogonal with gain sqrt(2), those of the last layer with gain `last_gain`.
+    """
+
+    weights: list[Float[Array, "above below"]]
+    biases: list[Float[Array, " below"]]
+
+    def __init__(self, sizes: Sequence[int], last_gain: float, *, key: Key[Array, ""]) -> None:
+        gains = [math.sqrt(2)] * (len(sizes) - 2) + [last_gain]
+        keys = jax.random.split(key, len(gains))
+        self.weights = [
+            jax.nn.initializers.orthogonal(gain)(layer_key, (above, below), jnp.float32)
+            for gain, layer_key, above, below in zip(
+                gains, keys, sizes[:-1], sizes[1:], strict=True
+            )
+        ]
+        self.biases = [jnp.zeros(below) for below in sizes[1:]]
+
+    def __call__(self, inputs: Float[Array, "*n above"]) -> Float[Array, "*n below"]:
+        """The last layer's output."""
+        values = inputs
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            values = jnp.tanh(values @ weight + bias)
+        return values @ self.weights[-1] + self.biases[-1]
 
 
 class GaussianPolicy(eqx.Module):
@@ -105,9 +139,6 @@ def make_policy(
     raise TaskError(f"actions must be a Box or Discrete space, not {action_space}")
 
 
-MOST_PERCEPTRONS = 4
-
-
 class Critics(eqx.Module):
     """The value of every signal: reward, then every cost.
 
@@ -139,3 +170,63 @@ class Critics(eqx.Module):
         if self.shared is None:
             return own
         return jnp.concatenate([own, self.shared(observations)], axis=-1)
+
+
+def moved(networks: Any, change: Any, rate: Float[Array, ""]) -> Any:
+    """Networks after one gradient step."""
+    return jax.tree.map(lambda weight, step: weight - rate * step, networks, change)
+
+
+class Moments(NamedTuple):
+    """Mean and variance of everything seen so far, per column."""
+
+    mean: Float[Array, " d"]
+    variance: Float[Array, " d"]
+    seen: Float[Array, ""]
+
+    @classmethod
+    def start(cls, columns: int) -> "Moments":
+        """Mean 0, variance 1, nothing seen."""
+        return cls(jnp.zeros(columns), jnp.ones(columns), jnp.zeros(()))
+
+    def updated(self, values: Float[Array, "*n d"]) -> "Moments":
+        """Moments with a batch of values added (Chan's parallel update)."""
+        rows = values.reshape(-1, values.shape[-1])
+        seen = self.seen + rows.shape[0]
+        share = rows.shape[0] / seen
+        mean, variance = rows.mean(axis=0), rows.var(axis=0)
+        shift = mean - self.mean
+        return Moments(
+            self.mean + share * shift,
+            (1 - share) * self.variance + share * variance + share * (1 - share) * shift**2,
+            seen,
+        )
+
+    def standardise(self, values: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """(value - mean) / std, within +-10."""
+        scale = jax.lax.rsqrt(self.variance + SMALLEST_VARIANCE)
+        return jnp.clip((values - self.mean) * scale, -LARGEST, LARGEST)
+
+    def rescale(self, values: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """Value / std, within +-10: for rewards and costs, whose zero has a meaning."""
+        scale = jax.lax.rsqrt(self.variance + SMALLEST_VARIANCE)
+        return jnp.clip(values * scale, -LARGEST, LARGEST)
+
+
+def running_returns(
+    start: Float[Array, "n d"],
+    signals: Float[Array, "t n d"],
+    ended: Bool[Array, "t n"],
+    discounts: Float[Array, " d"],
+) -> tuple[Float[Array, "n d"], Float[Array, "t n d"]]:
+    """G_t = discount * G_{t-1} + signal_t, from zero in every episode; the last one and all.
+
+    The variance of G is the scale of a signal: it grows with the length of its consequences.
+    """
+
+    def forward(total: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
+        signal, end = now
+        total = discounts * total + signal
+        return jnp.where(end[:, None], 0.0, total), total
+
+    return jax.lax.scan(forward, start, (signals, ended))

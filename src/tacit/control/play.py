@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-import gymnasium
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
+from tacit.control.learner import within
+from tacit.control.table_policy import TablePolicy
 from tacit.environments.worlds import Worlds
 from tacit.errors import ArgumentError, TaskError
 
@@ -31,16 +32,21 @@ class Episodes(NamedTuple):
         return np.asarray((self.costs > 0).any(axis=(1, 2)))
 
     def chosen(self, places: np.ndarray) -> "Episodes":
-        """Some of the episodes."""
+        """The episodes at the given places."""
         return Episodes(*(field[places] for field in self))
 
 
 def as_function(policy: Any) -> Act:
-    """A function from a batch of observations [n, o] to a batch of actions.
+    """Turn a policy into a function from a batch of observations [n, o] to a batch of actions.
 
-    Takes a function as it is; of an object with `predict(observations, deterministic=...)`, such
-    as an agent of Stable-Baselines3, the actions without exploration.
+    A function is returned as it is. An object with `predict(observations, deterministic=...)`, such
+    as an agent of Stable-Baselines3, is asked for actions without exploration.
     """
+    if isinstance(policy, TablePolicy):
+        raise ArgumentError(
+            "the policy of a table has to know the step of the episode: roll it out on its "
+            "TabularTask, or call its `predict` with the step"
+        )
     if hasattr(policy, "predict"):
         return lambda observations: policy.predict(observations, deterministic=True)[0]
     if callable(policy):
@@ -52,9 +58,9 @@ def as_function(policy: Any) -> Act:
 
 
 def play(worlds: Worlds, act: Act, *, seed: int) -> Episodes:
-    """One episode in every world, from `seed`; each is cut where it ends.
+    """Play one episode in every world, from `seed`.
 
-    One per world, and not the first that end: those would be too short.
+    Taking the episodes that end first, whichever world they are in, would favour short ones.
     """
     observations = worlds.reset(seed)
     number = worlds.number
@@ -91,17 +97,8 @@ def play(worlds: Worlds, act: Act, *, seed: int) -> Episodes:
     )
 
 
-def within(space: gymnasium.Space, actions: np.ndarray) -> np.ndarray:
-    """Continuous actions [..., a] cut to their box, which is what a world makes of them."""
-    if not isinstance(space, gymnasium.spaces.Box) or actions.ndim < 2:
-        return actions
-    if actions.dtype.kind in "iu":
-        actions = actions.astype(np.float32)
-    return np.clip(actions, space.low.ravel(), space.high.ravel())
-
-
 def blanked(rows: list[np.ndarray], lengths: Int[np.ndarray, " m"]) -> np.ndarray:
-    """Rows [T][m, ...] as [m, T, ...], zero after the end of each episode."""
+    """Rows [T][m, ...] stacked to [m, T, ...], with zeros after the end of each episode."""
     stacked = np.stack(rows, axis=1)
     beyond = np.arange(stacked.shape[1]) >= lengths[:, None]
     stacked[beyond] = 0

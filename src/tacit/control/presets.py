@@ -7,7 +7,7 @@ start; docs/training.md tells what was tried and what came of it.
 from dataclasses import replace
 
 from tacit.control.multiplier import Multiplier
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
 
 ROBOT = PPO(
@@ -79,8 +79,8 @@ PRESETS: dict[str, PPO] = {
 }
 
 EXPERTS: dict[str, PPO] = {
-    # Noise carries it over the limit: only who charges that once, and looks far ahead in large
-    # batches, learns to swim away from it first.
+    # Noise carries it over the limit. It learns to swim away from it first only where that is
+    # charged once, and with a critic that looks far ahead on large batches.
     "BlockedSwimmer": replace(
         PRESETS["BlockedSwimmer"],
         steps=20_000_000,
@@ -93,7 +93,7 @@ EXPERTS: dict[str, PPO] = {
         multiplier=Multiplier(kind="penalty", start=4.0),
     ),
 }
-"""Where an expert on the true cost needs other settings than a policy under a learned one."""
+"""Settings of experts on the true cost, for tasks where a learned cost needs other ones."""
 
 
 def expert_preset(task: SimulatedTask) -> PPO:

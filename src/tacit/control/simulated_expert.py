@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from tacit.control.actor import Actor
-from tacit.control.episode_ledger import feasible_score
 from tacit.control.play import Act, Episodes, play
-from tacit.control.ppo import PPO
-from tacit.control.trainer import Trainer
+from tacit.control.record import feasible_score
+from tacit.control.settings import PPO
+from tacit.control.trainer import Trainer, checkpoint_every
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
-from tacit.runs.continued import run_to_the_end
+from tacit.runs.resumable_run import run_until_finished
 
 WORLDS = 64
 TESTED_EPISODES = 128
-CHECKPOINT_EVERY = 20
-# Episodes that choose between policies, that judge the chosen one, and that are written down.
-CHOOSING, JUDGING, COLLECTING = 1, 2, 3
+# Streams of random numbers: for choosing between policies, for measuring the chosen one, and for
+# collecting demonstrations.
+CHOOSING, MEASURING, COLLECTING = 1, 2, 3
 MOST_ATTEMPTS_PER_EPISODE = 100
 FIRST_LOOK = 4 * WORLDS
 
@@ -36,7 +36,7 @@ def train(
     progress: Callable[[dict[str, float]], None] | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Trainer:
-    """Train on the true cost until all steps are taken; returns the trainer, closed.
+    """Train on the true cost until all steps are taken, and return the closed trainer.
 
     With a `folder` the run is kept there: settings.json, metrics.jsonl, TensorBoard's events, a
     checkpoint every 20 updates or more. The same call on the same folder continues a run that was
@@ -46,10 +46,10 @@ def train(
     """
     trainer = Trainer(task, settings, seed=seed, threads=threads)
     try:
-        run_to_the_end(
+        run_until_finished(
             trainer,
             folder,
-            described(trainer),
+            run_settings(trainer),
             label="expert",
             every=checkpoint_every(trainer),
             progress=progress,
@@ -60,15 +60,8 @@ def train(
     return trainer
 
 
-def checkpoint_every(trainer: Trainer) -> int:
-    """Updates between checkpoints; enough for whole episodes where a checkpoint cuts them off."""
-    if trainer.worlds.resumable or trainer.task.horizon is None:
-        return CHECKPOINT_EVERY
-    return max(CHECKPOINT_EVERY, 2 * -(-trainer.task.horizon // trainer.settings.rollout))
-
-
-def described(trainer: Trainer) -> dict[str, Any]:
-    """All that decides the numbers of a run."""
+def run_settings(trainer: Trainer) -> dict[str, Any]:
+    """Everything that decides the numbers of a run."""
     return {
         "task": trainer.task.name,
         "options": dict(trainer.task.options),
@@ -81,36 +74,36 @@ def described(trainer: Trainer) -> dict[str, Any]:
 def best_of(
     trainer: Trainer, threads: int | None = None
 ) -> tuple[Actor, dict[str, float], dict[str, Any]]:
-    """The better one, without exploration, of the best actor in training and the last.
+    """Choose between the best actor in training and the last one by a test without exploration.
 
     Returns:
-        The actor, how it did in 128 episodes other than those it was chosen by, and where it is
-        from.
+        The better actor, its numbers over 128 episodes other than those of the test, and facts
+        about its training.
     """
     candidates = [(trainer.actor, trainer.steps)]
-    if trainer.best is not None:
-        candidates.append((trainer.best.actor, trainer.best.steps))
-    test = partial(judged, trainer.task, seed=trainer.seed, threads=threads)
-    scores = [test(actor, stream=CHOOSING)["score"] for actor, _ in candidates]
+    if trainer.now.best is not None:
+        candidates.append((trainer.now.best.actor, trainer.now.best.steps))
+    measured = partial(measure, trainer.task, seed=trainer.seed, threads=threads)
+    scores = [measured(actor, stream=CHOOSING)["score"] for actor, _ in candidates]
     actor, steps = candidates[int(np.argmax(scores))]
     facts = {
-        **described(trainer),
+        **run_settings(trainer),
         "steps": steps,
         "trained_steps": trainer.steps,
-        "minutes": trainer.seconds / 60,
+        "minutes": trainer.now.seconds / 60,
     }
-    return actor, test(actor, stream=JUDGING), facts
+    return actor, measured(actor, stream=MEASURING), facts
 
 
-def judged(
+def measure(
     task: SimulatedTask,
     act: Act,
     *,
     seed: int,
-    stream: int = JUDGING,
+    stream: int = MEASURING,
     threads: int | None = None,
 ) -> dict[str, float]:
-    """Reward, feasible reward, violation and score of a policy over 128 fresh episodes."""
+    """Measure reward, feasible reward, violation and score over 128 fresh episodes."""
     rewards, violated = [], []
     for episodes in batches(task, act, seed=seed, stream=stream, threads=threads):
         rewards.append(episodes.rewards.sum(axis=1))
@@ -129,7 +122,7 @@ def judged(
 def batches(
     task: SimulatedTask, act: Act, *, seed: int, stream: int, threads: int | None
 ) -> Iterator[Episodes]:
-    """Episodes of a policy without end, 64 at a time; each stream of a seed has its own."""
+    """Play episodes without end, 64 at a time; each stream of a seed gives other episodes."""
     worlds = task.worlds(WORLDS, threads=threads)
     try:
         number = 0
@@ -150,7 +143,16 @@ def feasible_episodes(
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[dict[str, np.ndarray], int]:
-    """Arrays of `number` episodes that obey the true rule; how many others were discarded."""
+    """Play until `number` episodes obey the true rule: their arrays, and the number of the others.
+
+    Arguments:
+        task: the task to play.
+        act: a function from observations to actions.
+        number: how many episodes to keep.
+        seed: of the worlds.
+        threads: for the simulator, None for all cores.
+        progress: called with the number of episodes kept so far.
+    """
     kept: list[Episodes] = []
     have = attempts = 0
     for episodes in batches(task, act, seed=seed, stream=COLLECTING, threads=threads):
@@ -169,11 +171,14 @@ def feasible_episodes(
                 f"only {have} of {attempts} episodes on {task.name} obey the rule: "
                 "too few to collect demonstrations from"
             )
-    return joined(kept), attempts - number
+    return join(kept), attempts - number
 
 
-def joined(parts: list[Episodes]) -> dict[str, np.ndarray]:
-    """Episodes of several batches as the arrays of `Trajectories`; costs of a step are added up."""
+def join(parts: list[Episodes]) -> dict[str, np.ndarray]:
+    """Join episodes of several batches into the arrays of `Trajectories`.
+
+    The costs of a step are added up over constraints.
+    """
     steps = max(part.rewards.shape[1] for part in parts)
 
     def together(name: str, rows: int) -> np.ndarray:

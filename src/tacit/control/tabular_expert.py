@@ -5,8 +5,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.control.planning import Dynamics, constrained_plan
-from tacit.control.soft_planning import occupancy, violation_probability
+from tacit.control.planning import Dynamics, constrained_plan, occupancy, violation_probability
 from tacit.environments.tabular import TabularTask
 from tacit.errors import TaskError
 from tacit.precision import in_double_precision
@@ -16,7 +15,7 @@ MOST_ATTEMPTS_PER_EPISODE = 1000
 
 @in_double_precision
 def optimal_policy(task: TabularTask) -> tuple[np.ndarray, dict[str, float]]:
-    """The optimal policy [H, S, A] under the true cost and the task's budget (equation 4).
+    """Plan the optimal policy [H, S, A] under the true cost and the task's budget (equation 4).
 
     Returns:
         The policy, and its exact violation, reward and multiplier.
@@ -41,7 +40,15 @@ def feasible_episodes(
     seed: int,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[dict[str, np.ndarray], int]:
-    """Arrays of `number` sampled episodes that obey the rule; how many others were discarded."""
+    """Sample until `number` episodes obey the rule: their arrays, and the number of the others.
+
+    Arguments:
+        task: the task to walk through.
+        policy: [H, S, A] probabilities of the actions.
+        number: how many episodes to keep.
+        seed: of the random draws.
+        progress: called with the number of episodes kept so far.
+    """
     generator = np.random.default_rng(seed)
     kept: list[tuple[np.ndarray, np.ndarray]] = []
     have = attempts = 0
@@ -76,7 +83,7 @@ def feasible_episodes(
 def roll_out(
     task: TabularTask, policy: np.ndarray, number: int, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sample episodes: states [number, H + 1] and actions [number, H]."""
+    """Sample episodes of a policy [H, S, A]: states [number, H + 1], actions [number, H]."""
     action_thresholds = policy.cumsum(axis=2)
     state_thresholds = task.transitions.cumsum(axis=2)
     states = np.zeros((number, task.horizon + 1), dtype=np.int64)
@@ -90,6 +97,6 @@ def roll_out(
 
 
 def draw(thresholds: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """One index per row of cumulative probabilities; an index of probability zero never comes."""
+    """Draw an index for each row of cumulative probabilities, never one of probability zero."""
     level = generator.random((len(thresholds), 1)) * thresholds[:, -1:]
     return (level >= thresholds).sum(axis=1)

@@ -12,14 +12,10 @@ import numpy as np
 
 from tacit.control import learner as learning
 from tacit.control.actor import Actor
-from tacit.control.best import Best
-from tacit.control.episode_ledger import PARTIAL, EpisodeLedger
-from tacit.control.imitation import Draw, imitate
-from tacit.control.judgement import Judgement, checked
-from tacit.control.learner import Learner, Rollout
-from tacit.control.play import within
-from tacit.control.ppo import PPO, update_critics, update_policy
-from tacit.control.update_facts import update_facts
+from tacit.control.learner import Draw, Learner, Rollout, imitate
+from tacit.control.ppo import update_critics, update_policy
+from tacit.control.record import PARTIAL, Best, EpisodeLedger, Training, update_facts
+from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
 from tacit.environments.worlds import Worlds
 from tacit.errors import ArgumentError
@@ -30,26 +26,32 @@ policy_pass = compiled(update_policy)
 critic_pass = compiled(update_critics)
 finish = jax.jit(learning.finish)
 
+CHECKPOINT_EVERY = 20
 REST, REST_SHARE = 10, 0.05
-"""Updates for which a policy that begins as an imitation rests, at most; and of the whole run."""
+"""A policy that begins as an imitation rests for so many updates, but at most this share of all."""
 
 
 class Trainer:
     """PPO on a simulated task, one update at a time.
 
+    An iteration is `roll_out`, then `learn`. To train on other rewards or costs than the true
+    ones, replace them in the rollout in between:
+
+        rollout = trainer.roll_out()
+        facts = trainer.learn(rollout._replace(costs=my_costs(rollout)))
+
     All randomness comes from `seed` and the number of the iteration, so that `state` and `restore`
     continue bit for bit. Worlds that cannot be saved are reset whenever `state` is taken.
 
     Arguments:
-        task: what to train on.
+        task: the task to train on.
         settings: of PPO.
         seed: of networks, actions and worlds.
-        cost: the cost to learn from, evaluated on a whole rollout [T, n] at once, giving [T, n, k];
-            None for the task's true cost. It sees continuous actions cut to their box, as they
-            are in demonstrations. The ledger always counts true rewards and violations.
-        constraints: k of `cost`.
-        reward: the reward to learn from, likewise, giving [T, n]; None for the task's.
+        constraints: how many costs the rollouts given to `learn` hold; None for the task's own.
         threads: for the worlds, None for all cores.
+
+    Attributes:
+        now: everything that changes while it trains.
     """
 
     def __init__(
@@ -58,27 +60,26 @@ class Trainer:
         settings: PPO,
         *,
         seed: int,
-        cost: Judgement | None = None,
-        constraints: int = 1,
-        reward: Judgement | None = None,
+        constraints: int | None = None,
         threads: int | None = None,
     ) -> None:
         self.task, self.settings, self.seed = task, settings, seed
-        self.cost, self.reward = cost, reward
         self.worlds: Worlds = task.worlds(settings.worlds, threads=threads)
+        self.number_of_costs = self.worlds.number_of_costs if constraints is None else constraints
         self.key = jax.random.key(seed)
-        self.number_of_costs = self.worlds.number_of_costs if cost is None else constraints
-        self.learner: Learner = self.fresh_learner(0)
-        self.iteration = 0
         self.turns = 0
-        self.rests_until = 0
-        self.ledger = EpisodeLedger.start(settings.worlds)
-        self.best: Best | None = None
-        self.imitation: Actor | None = None
-        self.seconds = 0.0
-        self.observations = self.worlds.reset(self.world_seed())
-        self.ledger.running[:, PARTIAL] = self.worlds.stagger()
+        self.now = Training(
+            learner=self.fresh_learner(0),
+            observations=self.worlds.reset(self.world_seed(0)),
+            ledger=EpisodeLedger.start(settings.worlds),
+        )
+        self.now.ledger.running[:, PARTIAL] = self.worlds.stagger()
         self.helper = ThreadPoolExecutor(max_workers=1)
+
+    @property
+    def iteration(self) -> int:
+        """Rollouts so far."""
+        return self.now.iteration
 
     @property
     def steps(self) -> int:
@@ -93,10 +94,10 @@ class Trainer:
     @property
     def actor(self) -> Actor:
         """The policy as it stands."""
-        return Actor.of(self.learner, self.task.action_space, self.settings)
+        return Actor.of(self.now.learner, self.task.action_space, self.settings)
 
     def fresh_learner(self, iteration: int) -> Learner:
-        """One that has seen nothing."""
+        """A learner that has seen nothing."""
         return learning.start(
             self.task.observation_space.shape[0],
             self.task.action_space,
@@ -108,27 +109,81 @@ class Trainer:
 
     @property
     def turn_words(self) -> tuple[int, ...]:
-        """What makes random numbers differ after every `rewind`; nothing before the first."""
+        """Added to seeds so that random numbers differ after every `rewind`; empty before."""
         return (self.turns,) if self.turns else ()
 
-    def world_seed(self) -> int:
+    def world_seed(self, iteration: int) -> int:
         """A seed for the worlds, drawn from this run's seed and the number of the iteration."""
-        entropy = [self.seed, self.iteration, *self.turn_words]
+        entropy = [self.seed, iteration, *self.turn_words]
         words = np.random.SeedSequence(entropy).generate_state(1, np.uint32)
         return int(words[0])
 
     def advance(self) -> dict[str, float]:
-        """One rollout and one update; returns what to write down about it."""
+        """One rollout, and one update on its true rewards and costs; returns `learn`'s facts."""
+        return self.learn(self.roll_out())
+
+    def roll_out(self) -> Rollout:
+        """Begin an iteration: step all worlds with the present policy.
+
+        The true rewards and costs are entered into the ledger. The actions are as drawn; see
+        `Rollout.within` for those that the worlds make of them.
+        """
         began = time.perf_counter()
-        self.iteration += 1
-        action_key, policy_key, critic_key = jax.random.split(
-            jax.random.fold_in(self.key, self.iteration), 3
+        now = self.now
+        now.iteration += 1
+        steps, number = self.settings.rollout, self.settings.worlds
+        actor = self.actor
+        noise = np.array(now.learner.policy.noise((steps, number), key=self.update_keys()[0]))
+        noise[:, : self.settings.intended] = 0
+        record = self.blank_record(noise)
+        for place in range(steps):
+            actions = actor.draw(now.observations, noise[place])
+            record.observations[place] = now.observations
+            record.actions[place] = actions
+            step = self.worlds.step(actions)
+            now.observations = step.observations
+            record.arrived[place] = step.arrived
+            record.rewards[place] = step.rewards
+            record.costs[place] = step.costs
+            record.terminated[place] = step.terminated
+            record.truncated[place] = step.truncated
+        now.ledger.add(record.rewards, record.costs, record.terminated | record.truncated)
+        now.seconds += time.perf_counter() - began
+        return Rollout(**vars(record))
+
+    def update_keys(self) -> jax.Array:
+        """Keys of this iteration: for the actions, the policy's update and the critics'."""
+        return jax.random.split(jax.random.fold_in(self.key, self.iteration), 3)
+
+    def blank_record(self, noise: np.ndarray) -> SimpleNamespace:
+        """The fields of a rollout, to be filled; `noise` [T, n, a] is that of its actions."""
+        shape = noise.shape[:2]
+        discrete = self.actor.std is None
+        size = self.now.observations.shape[-1]
+        return SimpleNamespace(
+            observations=np.empty((*shape, size), np.float32),
+            arrived=np.empty((*shape, size), np.float32),
+            actions=np.empty(shape if discrete else noise.shape, np.int32 if discrete else "f4"),
+            rewards=np.empty(shape, np.float32),
+            costs=np.empty((*shape, self.worlds.number_of_costs), np.float32),
+            terminated=np.empty(shape, bool),
+            truncated=np.empty(shape, bool),
         )
-        true = self.roll_out(action_key)
-        ended = true.terminated | true.truncated
-        self.ledger.add(*map(np.asarray, (true.rewards, true.costs, ended)))
-        rollout = self.judged(true)
-        learner, batch = prepare(self.learner, rollout, self.settings)
+
+    def learn(self, rollout: Rollout) -> dict[str, float]:
+        """Update the policy, the critics and the prices from the rollout that `roll_out` gave.
+
+        The update uses the `rewards` [T, n] and `costs` [T, n, k] that stand in the rollout. The
+        ledger, and so the choice of the best actor, uses the true ones.
+
+        Returns:
+            Facts about this iteration, for the metrics.
+        """
+        began = time.perf_counter()
+        now = self.now
+        rollout = self.checked(rollout)
+        _, policy_key, critic_key = self.update_keys()
+        learner, batch = prepare(now.learner, rollout, self.settings)
         rate = self.settings.rate(learner.updates)
         critics = self.helper.submit(
             critic_pass,
@@ -148,71 +203,34 @@ class Trainer:
             self.settings,
             key=policy_key,
         )
-        if self.iteration <= self.rests_until:
+        if now.iteration <= now.rests_until:
             policy = policy._replace(policy=learner.policy, optimiser=learner.policy_optimiser)
         actor = self.actor
-        self.learner, progress = finish(learner, rollout, batch, policy, critics.result())
-        facts = self.ledger.summary()
-        facts.update(update_facts(progress, self.task.name, self.iteration, self.steps))
+        now.learner, progress = finish(learner, rollout, batch, policy, critics.result())
+        facts = now.ledger.summary()
+        facts.update(update_facts(progress, self.task.name, now.iteration, self.steps))
         self.keep_best(actor)
-        self.seconds += time.perf_counter() - began
-        facts["seconds"] = self.seconds
+        now.seconds += time.perf_counter() - began
+        facts["seconds"] = now.seconds
         return facts
 
-    def roll_out(self, key: jax.Array) -> Rollout:
-        """Step all worlds with the present policy."""
-        steps, number = self.settings.rollout, self.settings.worlds
-        actor = self.actor
-        noise = np.array(self.learner.policy.noise((steps, number), key=key))
-        noise[:, : self.settings.intended] = 0
-        discrete = actor.std is None
-        size = self.observations.shape[-1]
-        shape = (steps, number)
-        record = SimpleNamespace(
-            observations=np.empty((*shape, size), np.float32),
-            arrived=np.empty((*shape, size), np.float32),
-            actions=np.empty(shape if discrete else noise.shape, np.int32 if discrete else "f4"),
-            rewards=np.empty(shape, np.float32),
-            costs=np.empty((*shape, self.worlds.number_of_costs), np.float32),
-            terminated=np.empty(shape, bool),
-            truncated=np.empty(shape, bool),
+    def checked(self, rollout: Rollout) -> Rollout:
+        """The rollout with rewards and costs in float32, if they have the shapes they must have."""
+        shape = (self.settings.rollout, self.settings.worlds)
+        return rollout._replace(
+            rewards=shaped("rewards", rollout.rewards, shape),
+            costs=shaped("costs", rollout.costs, (*shape, self.number_of_costs)),
         )
-        for now in range(steps):
-            actions = actor.draw(self.observations, noise[now])
-            record.observations[now] = self.observations
-            record.actions[now] = actions
-            step = self.worlds.step(actions)
-            self.observations = step.observations
-            record.arrived[now] = step.arrived
-            record.rewards[now] = step.rewards
-            record.costs[now] = step.costs
-            record.terminated[now] = step.terminated
-            record.truncated[now] = step.truncated
-        return Rollout(**vars(record))
-
-    def judged(self, rollout: Rollout) -> Rollout:
-        """The rollout with the rewards and costs to learn from, in place of the true ones."""
-        if self.cost is None and self.reward is None:
-            return rollout
-        taken = within(self.task.action_space, np.asarray(rollout.actions))
-        seen = rollout._replace(actions=taken)
-        length, worlds = rollout.rewards.shape
-        if self.cost is not None:
-            wanted = (length, worlds, len(self.learner.multiplier.price))
-            rollout = rollout._replace(costs=checked("cost", self.cost(seen), wanted))
-        if self.reward is not None:
-            wanted = (length, worlds)
-            rollout = rollout._replace(rewards=checked("reward", self.reward(seen), wanted))
-        return rollout
 
     def allow(self, cost: float) -> None:
         """Let every cost be this much above its budget, from the next update on."""
-        price = self.learner.multiplier
-        allowance = jnp.full_like(price.allowance, cost)
-        self.learner = self.learner._replace(multiplier=price._replace(allowance=allowance))
+        learner = self.now.learner
+        allowance = jnp.full_like(learner.multiplier.allowance, cost)
+        price = learner.multiplier._replace(allowance=allowance)
+        self.now.learner = learner._replace(multiplier=price)
 
     def rewind(self, share: float) -> None:
-        """Let the last `share` of the run be done again from here, with other random numbers.
+        """Go back so that the last `share` of the run is repeated, with other random numbers.
 
         The state cannot be saved afterwards.
         """
@@ -220,80 +238,91 @@ class Trainer:
             raise ArgumentError(f"share must lie between 0 and 1, not {share!r}")
         self.turns += 1
         again = max(1, round(share * self.settings.iterations))
-        self.iteration = max(1, self.settings.iterations - again)
-        self.learner = self.learner._replace(updates=jnp.asarray(self.iteration, jnp.int32))
+        now = self.now
+        now.iteration = max(1, self.settings.iterations - again)
+        now.learner = now.learner._replace(updates=jnp.asarray(now.iteration, jnp.int32))
         self.key = jax.random.fold_in(self.key, self.turns)
         self.forget_episodes()
 
     def begin_as(self, draw: Draw) -> None:
-        """Begin anew as an imitation of experts, but go on with the run.
+        """Replace the policy by an imitation of experts, and go on with the run.
 
-        The policy rests for some updates, until the critics know it.
+        The policy stays as it is for some updates, until the critics know it.
+
+        Arguments:
+            draw: gives steps of the experts.
         """
+        now = self.now
         rest = max(1, min(REST, round(REST_SHARE * self.settings.iterations)))
-        self.rests_until = self.iteration + rest
-        fresh = self.fresh_learner(self.iteration)._replace(updates=self.learner.updates)
-        self.learner = imitate(fresh, draw, self.task.action_space, self.settings)
-        self.imitation, self.best = self.actor, None
+        now.rests_until = now.iteration + rest
+        fresh = self.fresh_learner(now.iteration)._replace(updates=now.learner.updates)
+        now.learner = imitate(fresh, draw, self.task.action_space, self.settings)
+        now.imitation, now.best = self.actor, None
         self.forget_episodes()
 
     def forget_episodes(self) -> None:
-        """New episodes in all worlds, and none are remembered."""
-        self.ledger = EpisodeLedger.start(self.settings.worlds)
+        """Begin new episodes in all worlds, with an empty ledger."""
+        self.now.ledger = EpisodeLedger.start(self.settings.worlds)
         self.begin_episodes()
-        self.ledger.running[:, PARTIAL] = self.worlds.stagger()
+        self.now.ledger.running[:, PARTIAL] = self.worlds.stagger()
 
     def begin_episodes(self) -> None:
-        """New episodes in all worlds; what was summed up in the running ones is dropped."""
-        self.observations = self.worlds.reset(self.world_seed())
-        self.ledger.running[:] = 0
-        self.learner = self.learner._replace(
-            sums=jnp.zeros_like(self.learner.sums), worst=jnp.zeros_like(self.learner.worst)
+        """Begin new episodes in all worlds and drop the sums of the running ones."""
+        now, learner = self.now, self.now.learner
+        now.observations = self.worlds.reset(self.world_seed(now.iteration))
+        now.ledger.running[:] = 0
+        now.learner = learner._replace(
+            sums=jnp.zeros_like(learner.sums), worst=jnp.zeros_like(learner.worst)
         )
 
     def keep_best(self, actor: Actor) -> None:
         """Remember the actor that played this rollout if it did better than any before."""
-        score = self.ledger.score()
-        if score is not None and (self.best is None or score > self.best.score):
-            self.best = Best(actor, score, self.steps)
+        score = self.now.ledger.score()
+        if score is not None and (self.now.best is None or score > self.now.best.score):
+            self.now.best = Best(actor, score, self.steps)
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on from here, as one tree of arrays."""
+        """Everything that `restore` needs to go on from here, as one tree of arrays."""
         if self.turns:
             raise ArgumentError("a training that was rewound cannot be saved")
         if self.worlds.resumable:
             worlds = self.worlds.state()
         else:
-            # What cannot be saved is begun anew, now and whenever this state is taken up again.
+            # Worlds that cannot be saved begin anew, now and whenever this state is restored.
             self.begin_episodes()
             worlds = {}
-        best = self.best or Best(self.actor, -np.inf, 0)
-        return {
-            "learner": self.learner,
-            "iteration": self.iteration,
-            "rests_until": self.rests_until,
-            "imitation": (self.imitation or self.actor).arrays(),
-            "seconds": self.seconds,
-            "ledger": self.ledger.arrays(),
-            "worlds": worlds,
-            "best": best.arrays(),
-        }
+        return {**self.now.arrays(self.actor), "worlds": worlds}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a `state`."""
-        self.learner = jax.tree.map(jnp.asarray, state["learner"])
-        self.iteration, self.seconds = int(state["iteration"]), float(state["seconds"])
-        self.rests_until = int(state["rests_until"])
-        imitation = {name: np.asarray(part) for name, part in state["imitation"].items()}
-        self.imitation = Actor.from_arrays(imitation) if self.rests_until else None
-        self.ledger = EpisodeLedger.from_arrays(state["ledger"])
-        self.best = Best.from_arrays(state["best"])
         if self.worlds.resumable:
-            self.observations = self.worlds.restore(state["worlds"])
+            observations = self.worlds.restore(state["worlds"])
         else:
-            self.observations = self.worlds.reset(self.world_seed())
+            observations = self.worlds.reset(self.world_seed(int(state["iteration"])))
+        self.now = Training.from_arrays(state, observations)
 
     def close(self) -> None:
         """Free the worlds and the helper thread."""
         self.helper.shutdown()
         self.worlds.close()
+
+
+def checkpoint_every(trainer: Trainer) -> int:
+    """Updates between checkpoints.
+
+    Where a checkpoint cuts episodes off, they are so many that whole episodes fit in between.
+    """
+    if trainer.worlds.resumable or trainer.task.horizon is None:
+        return CHECKPOINT_EVERY
+    return max(CHECKPOINT_EVERY, 2 * -(-trainer.task.horizon // trainer.settings.rollout))
+
+
+def shaped(name: str, given: Any, wanted: tuple[int, ...]) -> Any:
+    """An array in float32, or an error where it has not the shape it must have."""
+    values = np.asarray(given, dtype=np.float32)
+    if values.shape != wanted:
+        raise ArgumentError(
+            f"the {name} in the rollout are an array of the shape {list(values.shape)}; for "
+            f"{wanted[0]} steps of {wanted[1]} worlds it must be {list(wanted)}"
+        )
+    return values

@@ -1,1 +1,1 @@
-"""Room 2: what the experts did."""
+"""What the experts did: episodes, and the files that they are read from and written to."""

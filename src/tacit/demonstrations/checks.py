@@ -1,4 +1,4 @@
-"""Turn what users hand in into clean, padded, read-only arrays, or say exactly what is wrong."""
+"""Turn users' values into clean, padded, read-only arrays, or say exactly what is wrong."""
 
 import json
 import math
@@ -31,7 +31,7 @@ def blame(source: object) -> Iterator[None]:
 
 
 def place(episode: int | None, field: str, step: int | None = None) -> str:
-    """Where something is: `episode 3, field 'actions', step 7`."""
+    """The words for a place in the data: `episode 3, field 'actions', step 7`."""
     parts = [] if episode is None else [f"episode {episode}"]
     parts.append(f"field '{field}'")
     if step is not None:
@@ -73,7 +73,7 @@ def flags(values: Any, field: str, episode: int | None = None) -> np.ndarray:
 
 
 def endings(values: Any, number: int) -> np.ndarray:
-    """One flag per episode: ended by the task; by the time limit where nothing is said."""
+    """True for each episode that the task ended; without values, the time limit ended them all."""
     ended = flags(np.zeros(number, bool) if values is None else values, "terminated")
     if ended.shape != (number,):
         raise DemonstrationError(
@@ -106,8 +106,8 @@ def padded_field(values: Any, field: str, rows: np.ndarray, dimensions: int) -> 
     A copy, unless they are so already and the caller has given them up.
     """
     array = numbers(values, field, real=dimensions == 2)
-    shape = "[episodes, steps, size]" if dimensions == 3 else "[episodes, steps]"
     if array.ndim != dimensions or 0 in array.shape[2:]:
+        shape = "[episodes, steps, size]" if dimensions == 3 else "[episodes, steps]"
         raise DemonstrationError(
             f"field '{field}': has shape {array.shape}, needs {shape}; for episodes of different "
             "lengths use Trajectories.from_arrays"
@@ -128,7 +128,7 @@ def padded_field(values: Any, field: str, rows: np.ndarray, dimensions: int) -> 
 
 
 def given_up(array: np.ndarray) -> bool:
-    """Whether nobody is meant to write to the array, nor to the one that it is a view of."""
+    """Whether the array, and the one that it is a view of, are read-only and own their memory."""
     if type(array) is not np.ndarray or not array.flags.c_contiguous or array.flags.writeable:
         return False
     if array.flags.owndata:
@@ -191,7 +191,7 @@ def refuse_infinite(array: np.ndarray, field: str) -> None:
             )
 
 
-def episode_arrays(values: Mapping[str, Any], episode: int) -> dict[str, np.ndarray]:
+def check_episode(values: Mapping[str, Any], episode: int) -> dict[str, np.ndarray]:
     """The fields of one episode with the right number of dimensions and rows."""
     arrays: dict[str, np.ndarray] = {}
     for field, value in values.items():
@@ -203,6 +203,11 @@ def episode_arrays(values: Mapping[str, Any], episode: int) -> dict[str, np.ndar
             needed = "[steps]" if real else "[rows, size]"
             raise DemonstrationError(
                 f"{place(episode, field)}: has shape {array.shape}, needs {needed}; reshape it"
+            )
+        if 0 in array.shape[1:]:
+            raise DemonstrationError(
+                f"{place(episode, field)}: has shape {array.shape}; every row needs at least one "
+                "value"
             )
         arrays[field] = array
     steps = len(arrays["rewards"])
@@ -219,6 +224,27 @@ def episode_arrays(values: Mapping[str, Any], episode: int) -> dict[str, np.ndar
                 + row_advice(field)
             )
     return arrays
+
+
+def stack_episodes(given: Mapping[str, Sequence[Any] | np.ndarray]) -> dict[str, np.ndarray]:
+    """Fields of a record, and its `lengths`, from one array for each episode and field."""
+    number = len(given["rewards"])
+    for field, values in given.items():
+        if len(values) != number:
+            raise DemonstrationError(
+                f"field '{field}': holds {len(values)} episodes, but 'rewards' holds {number}"
+            )
+    if number == 0:
+        raise DemonstrationError("field 'rewards': there are no episodes; give at least one")
+    rows: dict[str, list[np.ndarray]] = {field: [] for field in given}
+    for index in range(number):
+        episode = check_episode({field: given[field][index] for field in given}, index)
+        for field, array in episode.items():
+            rows[field].append(array)
+    stacked = {field: pad(arrays, field) for field, arrays in rows.items()}
+    for field, array in stacked.items():
+        refuse_infinite(array, field)
+    return {**stacked, "lengths": read_only(np.array([len(one) for one in rows["rewards"]]))}
 
 
 def pad(episodes: Sequence[np.ndarray], field: str) -> np.ndarray:
@@ -246,7 +272,7 @@ def pad(episodes: Sequence[np.ndarray], field: str) -> np.ndarray:
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """The same array, which nobody can write to any more."""
+    """Make the array read-only, and return it."""
     array.setflags(write=False)
     return array
 

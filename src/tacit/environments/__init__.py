@@ -1,1 +1,1 @@
-"""Room 1: where trajectories come from."""
+"""Tasks: tables, simulators, worlds written in JAX, and any Gymnasium environment."""

@@ -8,6 +8,7 @@ The best obedient policy goes to y = 0.5 and waits as close to the limit as the 
 Everything is known and pure JAX, so that hundreds of runs take minutes.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,12 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
-from tacit.environments.jax_environment import CompiledEnvironment
-from tacit.environments.jax_vector_environment import CompiledVectorEnvironment
-from tacit.environments.jax_world import CompiledStep, CompiledWorlds
-from tacit.environments.tabular_environment import EpisodeError
+from tacit.environments.jax_environment import JaxEnvironment
+from tacit.environments.jax_task import task_from_jax
+from tacit.environments.jax_world import JaxStep
 from tacit.environments.task import SimulatedTask
-from tacit.environments.world_checks import check_render_mode
 from tacit.errors import TaskError
 
 EDGE = 2.0
@@ -40,7 +39,7 @@ class PointState(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockedPoint:
-    """The task as a `CompiledTask`.
+    """The task as a `JaxWorld`: pure functions and two spaces.
 
     Fields:
         limit: smallest x that is allowed.
@@ -53,33 +52,29 @@ class BlockedPoint:
     horizon: int
     name: str = "BlockedPoint"
     constraints: tuple[str, ...] = ("x",)
-
-    @property
-    def number_of_costs(self) -> int:
-        """One."""
-        return 1
+    observation_names: tuple[str, ...] = ("x", "y")
 
     @property
     def observation_space(self) -> gymnasium.spaces.Box:
-        """The position."""
+        """X and y, within 2 of the middle."""
         return gymnasium.spaces.Box(-EDGE, EDGE, (2,), np.float32)
 
     @property
     def action_space(self) -> gymnasium.spaces.Box:
-        """Where to go."""
+        """The push in x and in y."""
         return gymnasium.spaces.Box(-1, 1, (2,), np.float32)
 
     def reset(self, key: PRNGKeyArray) -> tuple[PointState, Float[Array, " 2"]]:
-        """Start near the middle."""
+        """Start within 0.25 of the middle."""
         position = jax.random.uniform(key, (2,), jnp.float32, -0.25, 0.25)
         return PointState(position, jnp.int32(0)), position
 
-    def step(self, state: PointState, action: Array, key: PRNGKeyArray) -> CompiledStep:
-        """Move, and be pushed about."""
+    def step(self, state: PointState, action: Array, key: PRNGKeyArray) -> JaxStep:
+        """Move by the action and by noise."""
         noise = self.noise_std * jax.random.normal(key, (2,), jnp.float32)
         position = jnp.clip(state.position + STRIDE * action + noise, -EDGE, EDGE)
         arrived = PointState(position, state.steps + jnp.int32(1))
-        return CompiledStep(
+        return JaxStep(
             state=arrived,
             observation=position,
             reward=-position[0] - 0.5 * jnp.abs(position[1] - 0.5),
@@ -89,25 +84,18 @@ class BlockedPoint:
         )
 
 
-class PointEnvironment(CompiledEnvironment):
+class PointEnvironment(JaxEnvironment):
     """One world, with a picture: the forbidden side in red, the point in blue."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
 
-    def __init__(self, task: BlockedPoint, *, render_mode: str | None = None) -> None:
-        check_render_mode(render_mode)
-        super().__init__(task)
-        self.limit, self.render_mode = task.limit, render_mode
+    task: BlockedPoint
 
-    def render(self) -> UInt8[np.ndarray, "height width 3"] | None:
-        """The square from -2 to 2, x to the right and y upwards; None without a render mode."""
-        if self.render_mode is None:
-            return None
-        if self.state is None:
-            raise EpisodeError("there is nothing to draw: call reset() before render()")
+    def draw(self) -> UInt8[np.ndarray, "height width 3"]:
+        """The square from -2 to 2, x to the right and y upwards."""
         places = np.linspace(-EDGE, EDGE, PIXELS)
         across, up = np.meshgrid(places, -places)
-        forbidden = (across < self.limit)[..., None]
+        forbidden = (across < self.task.limit)[..., None]
         picture = np.where(forbidden, FORBIDDEN_COLOUR, ALLOWED_COLOUR).astype(np.uint8)
         x, y = np.asarray(self.state.position)
         picture[np.hypot(across - x, up - y) < 0.06] = POINT_COLOUR
@@ -122,16 +110,9 @@ def blocked_point(limit: float = -1.0, noise_std: float = 0.03, horizon: int = 5
         raise TaskError(f"noise_std must be at least 0 and below 2, not {noise_std!r}")
     if horizon < 1:
         raise TaskError(f"horizon must be at least 1, not {horizon!r}")
-    task = BlockedPoint(float(limit), float(noise_std), int(horizon))
-    return SimulatedTask(
-        name=task.name,
-        options={"limit": task.limit, "noise_std": task.noise_std, "horizon": task.horizon},
-        observation_space=task.observation_space,
-        action_space=task.action_space,
-        horizon=task.horizon,
-        constraints=task.constraints,
-        make_worlds=lambda number, threads: CompiledWorlds(task, number),
-        make_environment=lambda render_mode: PointEnvironment(task, render_mode=render_mode),
-        compiled=task,
-        make_vector=lambda number: CompiledVectorEnvironment(task, number),
+    world = BlockedPoint(float(limit), float(noise_std), int(horizon))
+    options = {"limit": world.limit, "noise_std": world.noise_std, "horizon": world.horizon}
+    return dataclasses.replace(
+        task_from_jax(world, options=options),
+        make_environment=lambda render_mode: PointEnvironment(world, render_mode=render_mode),
     )

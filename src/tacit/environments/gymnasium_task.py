@@ -1,33 +1,46 @@
 """Any Gymnasium environment as a task: an id, an environment, or a function that makes one."""
 
-from collections.abc import Callable
+import copy
+import inspect
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from tacit.argument_checks import check_count
-from tacit.environments.gymnasium_source import (
-    Environment,
-    Source,
-    label_of,
-    source_of,
-)
-from tacit.environments.gymnasium_worlds import GymnasiumWorlds, spaces_of
-from tacit.environments.gymnasium_wrappers import (
+from tacit.environments.gymnasium_worlds import (
     CostFunction,
     CostReporting,
+    Environment,
     FlatEnvironment,
+    GymnasiumWorlds,
     cost_vector,
+    spaces_of,
 )
 from tacit.environments.task import SimulatedTask
-from tacit.environments.world_checks import check_finite
+from tacit.environments.worlds import check_finite
 from tacit.errors import TaskError
 
+Factory: TypeAlias = Callable[..., Any]  # what it returns is checked
 PROBE_SEED = 0
 UNKNOWN = "unknown"
+
+
+class Source(Protocol):
+    """Makes environments, all of the same kind."""
+
+    def first(self) -> Environment:
+        """An environment to step: the user's own where there is one and it is free."""
+        ...
+
+    def fresh(self, render_mode: str | None = None) -> Environment:
+        """An environment that nobody else holds."""
+        ...
 
 
 def gymnasium_task(
@@ -36,6 +49,7 @@ def gymnasium_task(
     cost: CostFunction | Literal["unknown"] | None = None,
     horizon: int | None = None,
     name: str | None = None,
+    observation_names: Sequence[str] | None = None,
     **make_options: Any,
 ) -> SimulatedTask:
     """A Gymnasium environment as a task, e.g. `gymnasium_task("CartPole-v1", cost=too_far_left)`.
@@ -55,39 +69,92 @@ def gymnasium_task(
             nobody knows it, which is why it is to be inferred; then no violations are counted.
         horizon: cut episodes short after this many steps, if the environment does not do so before.
         name: what to call the task; by default the id, or the name of the environment's class.
+        observation_names: a word for each number of a flat observation; by default those in the
+            environment's attribute of this name, if it has a fitting one.
         **make_options: passed on to `gymnasium.make` or to the function.
     """
     check_arguments(cost, horizon)
     source = source_of(environment, make_options)
+    found = look_at(source, name, cost, horizon)
+    described = getattr(cost, "__qualname__", type(cost).__name__) if callable(cost) else cost
+    options = {"environment": found.label, "cost": described, "horizon": horizon, **make_options}
+    if observation_names is not None:
+        options["observation_names"] = list(observation_names)
+    return SimulatedTask(
+        name=found.name,
+        options=options,
+        observation_space=found.observation_space,
+        action_space=found.action_space,
+        horizon=found.horizon,
+        constraints=constraint_names(found.number_of_costs),
+        make_worlds=partial(make_worlds, source, found),
+        make_environment=lambda render_mode: found.prepare(source.fresh(render_mode)),
+        observation_names=tuple(observation_names or found.observation_names),
+    )
+
+
+class Found(NamedTuple):
+    """What one environment shows of the task.
+
+    Fields:
+        label: its id or class; see `label_of`.
+        name: of the task.
+        prepare: gives an environment its cost, flat spaces and the task's horizon.
+        observation_space, action_space: flat.
+        horizon: the shorter of the task's and the environment's own.
+        number_of_costs: k.
+        observation_names: its own; empty where it has none.
+    """
+
+    label: str
+    name: str
+    prepare: Callable[[Environment], Environment]
+    observation_space: gymnasium.spaces.Box
+    action_space: gymnasium.spaces.Box | gymnasium.spaces.Discrete
+    horizon: int | None
+    number_of_costs: int
+    observation_names: tuple[str, ...]
+
+
+def look_at(
+    source: Source,
+    name: str | None,
+    cost: CostFunction | Literal["unknown"] | None,
+    horizon: int | None,
+) -> Found:
+    """Take one environment, one reset and one step to see what the task is like."""
     first = source.first()
     try:
         label = label_of(first)
         name = name or label
-        own_limit = first.spec.max_episode_steps if first.spec else None
         prepare = partial(prepared, cost=cost, horizon=horizon, name=name)
-        probed = prepare(first)
-        observation_space, action_space = spaces_of([probed], name)
-        number_of_costs = 0 if cost == UNKNOWN else count_costs(probed, name)
+        ready = prepare(first)
+        observation_space, action_space = spaces_of([ready], name)
+        limits = (horizon, first.spec.max_episode_steps if first.spec else None)
+        return Found(
+            label,
+            name,
+            prepare,
+            observation_space,
+            action_space,
+            min((limit for limit in limits if limit is not None), default=None),
+            0 if cost == UNKNOWN else count_costs(ready, name),
+            names_of(first, observation_space.shape[0]),
+        )
     finally:
         first.close()
-    limits = [limit for limit in (horizon, own_limit) if limit is not None]
-    described = cost
-    if callable(cost):
-        described = getattr(cost, "__qualname__", type(cost).__name__)
-    return SimulatedTask(
-        name=name,
-        options={"environment": label, "cost": described, "horizon": horizon, **make_options},
-        observation_space=observation_space,
-        action_space=action_space,
-        horizon=min(limits, default=None),
-        constraints=constraint_names(number_of_costs),
-        make_worlds=partial(make_worlds, source, prepare, number_of_costs, name),
-        make_environment=lambda render_mode: prepare(source.fresh(render_mode)),
-    )
+
+
+def names_of(environment: Environment, size: int) -> tuple[str, ...]:
+    """The names that an environment has for its `size` flat numbers; empty where it has none."""
+    names = getattr(environment.unwrapped, "observation_names", None)
+    if not isinstance(names, list | tuple) or len(names) != size:
+        return ()  # an attribute that does not fit is about something else
+    return tuple(str(name) for name in names)
 
 
 def check_arguments(cost: object, horizon: object) -> None:
-    """A cost that can be called and a horizon that is a whole number, if given at all."""
+    """Raise an error unless `cost` can be called and `horizon` is a whole number, if given."""
     if cost is not None and cost != UNKNOWN and not callable(cost):
         raise TaskError(
             "cost must be a function cost(observation, action, next_observation) or 'unknown', "
@@ -114,7 +181,7 @@ def prepared(
 
 
 def count_costs(environment: Environment, name: str) -> int:
-    """How many costs a step reports, found by taking one."""
+    """Take one step; how many costs does it report?"""
     environment.reset(seed=PROBE_SEED)
     environment.action_space.seed(PROBE_SEED)
     info = environment.step(environment.action_space.sample())[4]
@@ -129,12 +196,7 @@ def constraint_names(number: int) -> tuple[str, ...]:
 
 
 def make_worlds(
-    source: Source,
-    prepare: Callable[[Environment], Environment],
-    number_of_costs: int,
-    name: str,
-    number: int,
-    threads: int | None = None,
+    source: Source, found: Found, number: int, threads: int | None = None
 ) -> GymnasiumWorlds:
     """`number` worlds; `threads` is ignored, as environments are stepped one after the other."""
     environments: list[Environment] = []
@@ -143,15 +205,160 @@ def make_worlds(
             environments.append(source.fresh() if index else source.first())
         if len({id(environment) for environment in environments}) < number:
             raise TaskError(
-                f"the function that makes {name} returned the same environment twice; it must make "
-                f"a new one each time"
+                f"the function that makes {found.name} returned the same environment twice; it "
+                f"must make a new one each time"
             )
         return GymnasiumWorlds(
-            [prepare(environment) for environment in environments],
-            number_of_costs=number_of_costs,
-            name=name,
+            [found.prepare(environment) for environment in environments],
+            number_of_costs=found.number_of_costs,
+            name=found.name,
         )
     except Exception:
         for environment in environments:
             environment.close()
         raise
+
+
+def source_of(environment: Any, options: Mapping[str, Any]) -> Source:
+    """The `Source` that makes environments like the one given."""
+    if isinstance(environment, str | EnvSpec):
+        return Registered(environment, options)
+    if isinstance(environment, gymnasium.vector.VectorEnv):
+        raise TaskError(
+            "environment is a VectorEnv; give its id or a function that makes a single "
+            "environment instead: tacit makes as many worlds as it needs"
+        )
+    if isinstance(environment, gymnasium.Env):
+        if options:
+            raise TaskError(
+                f"the environment exists already and takes no further options: {', '.join(options)}"
+            )
+        return Instance(environment)
+    if callable(environment):
+        return FromFactory(environment, options)
+    raise TaskError(
+        "environment must be a Gymnasium id, a Gymnasium environment or a function that makes one, "
+        f"not {environment!r}"
+    )
+
+
+def label_of(environment: Environment) -> str:
+    """The id of an environment, or the name of its class."""
+    return environment.spec.id if environment.spec else type(environment.unwrapped).__name__
+
+
+@dataclass(frozen=True, eq=False)
+class Registered:
+    """`gymnasium.make(identifier, **options)`."""
+
+    identifier: str | EnvSpec
+    options: Mapping[str, Any]
+
+    def first(self) -> Environment:
+        """A fresh environment."""
+        return self.fresh()
+
+    def fresh(self, render_mode: str | None = None) -> Environment:
+        """Let Gymnasium make one."""
+        options = dict(self.options)
+        # Not every environment knows the argument, so it is passed only where it is wanted.
+        if render_mode is not None:
+            options["render_mode"] = render_mode
+        try:
+            return gymnasium.make(self.identifier, **options)
+        except (gymnasium.error.Error, TypeError, ImportError) as error:
+            name = self.identifier if isinstance(self.identifier, str) else self.identifier.id
+            raise TaskError(f"the environment {name} cannot be made: {error}") from error
+
+
+@dataclass(frozen=True, eq=False)
+class FromFactory:
+    """`factory(**options)`, called once for each environment."""
+
+    factory: Factory
+    options: Mapping[str, Any]
+
+    def first(self) -> Environment:
+        """A fresh environment."""
+        return self.fresh()
+
+    def fresh(self, render_mode: str | None = None) -> Environment:
+        """Call the user's function, with a `render_mode` if there are to be pictures."""
+        options = dict(self.options)
+        name = getattr(self.factory, "__name__", repr(self.factory))
+        if render_mode is not None:
+            if not accepts(self.factory, "render_mode"):
+                raise TaskError(f"{name} takes no render_mode; add that argument to see pictures")
+            options["render_mode"] = render_mode
+        environment = self.factory(**options)
+        if not isinstance(environment, gymnasium.Env):
+            kind = type(environment).__name__
+            raise TaskError(f"{name} must return a Gymnasium environment, not {kind}")
+        return environment
+
+
+class Instance:
+    """An environment of the user's own, lent to one borrower at a time.
+
+    All others get a new one, made from the environment's `spec`, or copied where it has none. What
+    was changed on the environment *after* it was made is not in its spec: use a factory then.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        self.loan: weakref.ref[Lent] | None = None
+
+    def first(self) -> Environment:
+        """The environment itself unless it is lent; then a fresh one."""
+        holder = None if self.loan is None else self.loan()
+        if holder is not None and not holder.returned:
+            return self.fresh()
+        lent = Lent(self.environment)
+        self.loan = weakref.ref(lent)
+        return lent
+
+    def fresh(self, render_mode: str | None = None) -> Environment:
+        """Make one from the spec, or else copy the environment."""
+        reasons = []
+        spec = self.environment.spec
+        if spec is not None:
+            # A window for the user's own environment should not become one for each world.
+            options = {"render_mode": None} if "render_mode" in spec.kwargs else {}
+            try:
+                return Registered(spec, options).fresh(render_mode)
+            except Exception as error:  # whatever it is, a copy may still work
+                reasons.append(f"it cannot be made from its spec ({error})")
+        else:
+            reasons.append("it has no spec")
+        if render_mode not in (None, self.environment.render_mode):
+            reasons.append(f"a copy would not have the render_mode {render_mode!r}")
+        else:
+            try:
+                return copy.deepcopy(self.environment)
+            except Exception as error:  # copying runs the user's code: anything can happen
+                reasons.append(f"it cannot be copied ({error})")
+        raise TaskError(
+            f"there is one {label_of(self.environment)} and more are needed, but "
+            f"{' and '.join(reasons)}; give a function that makes the environment instead"
+        )
+
+
+class Lent(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """The user's own environment; closing it only gives it back."""
+
+    returned = False
+
+    def close(self) -> None:
+        """Give it back, open: the user may go on with it."""
+        self.returned = True
+
+
+def accepts(function: Factory, argument: str) -> bool:
+    """Whether `function` can be called with the keyword `argument`."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # some built-in callables do not tell
+        return True
+    return argument in parameters or any(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
+    )

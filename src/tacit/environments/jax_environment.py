@@ -1,5 +1,6 @@
-"""One world of a compiled task as a Gymnasium environment."""
+"""Worlds written in JAX as Gymnasium environments: one world, or many."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -7,45 +8,60 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from jaxtyping import Array, Bool, Float, PRNGKeyArray, UInt8
 
+from tacit.argument_checks import check_seed
 from tacit.environments.jax_world import (
-    CompiledStep,
-    CompiledTask,
+    JaxStep,
+    JaxWorld,
+    JaxWorlds,
+    Standing,
     cost_of_one,
     plain_actions,
     world_keys,
 )
-from tacit.environments.tabular_environment import EpisodeError
+from tacit.environments.worlds import check_render_mode
+from tacit.errors import ArgumentError, EpisodeError
 
 SEEDS = 2**32
 
 
 @eqx.filter_jit
-def start_one(task: CompiledTask, key: PRNGKeyArray) -> tuple[Any, Array]:
+def start_one(task: JaxWorld, key: PRNGKeyArray) -> tuple[Any, Array]:
     """`task.reset`, compiled once for each task."""
     return task.reset(key)
 
 
 @eqx.filter_jit
-def step_one(task: CompiledTask, state: Any, action: np.ndarray, key: PRNGKeyArray) -> CompiledStep:
+def step_one(task: JaxWorld, state: Any, action: np.ndarray, key: PRNGKeyArray) -> JaxStep:
     """`task.step`, compiled once for each task."""
     return task.step(state, jnp.asarray(action), key)
 
 
-class CompiledEnvironment(gymnasium.Env[np.ndarray, Any]):
-    """The same episodes as one world of `CompiledWorlds` with the same seed.
+class JaxEnvironment(gymnasium.Env[np.ndarray, Any]):
+    """The same episodes as one world of `JaxWorlds` with the same seed.
 
     Tables give the same bits; a task that computes with floats may differ in the last one, as XLA
     does not round alike in every program.
 
-    `info["cost"]` is a float, or an array where the task has several costs.
+    `info["cost"]` is a float, or an array where the task has several costs. Environments with
+    pictures say so in `metadata` and define `draw`.
+
+    Arguments:
+        task: what to step.
+        render_mode: "rgb_array" lets `render` draw, None switches drawing off.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
 
-    def __init__(self, task: CompiledTask) -> None:
+    def __init__(self, task: JaxWorld, *, render_mode: str | None = None) -> None:
+        check_render_mode(render_mode)
+        if render_mode is not None and not self.metadata["render_modes"]:
+            raise ArgumentError(f"{task.name} draws no pictures: render_mode must be None")
         self.task = task
+        self.render_mode = render_mode
         self.observation_space = task.observation_space
         self.action_space = task.action_space
         self.key: PRNGKeyArray | None = None
@@ -56,7 +72,7 @@ class CompiledEnvironment(gymnasium.Env[np.ndarray, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Float[np.ndarray, " o"], dict[str, Any]]:
-        """Start an episode; without a seed, the one that the worlds would go on with."""
+        """Start an episode; without a seed, the one with which `JaxWorlds` would go on."""
         super().reset(seed=seed, options=options)
         if seed is not None or self.key is None:
             seed = int(self.np_random.integers(SEEDS)) if seed is None else seed
@@ -90,3 +106,91 @@ class CompiledEnvironment(gymnasium.Env[np.ndarray, Any]):
     ) -> dict[str, Any]:
         """What `info` says after a step."""
         return {"cost": cost_of_one(costs)}
+
+    def render(self) -> UInt8[np.ndarray, "height width 3"] | None:
+        """A picture of where the world stands, or None without a render mode."""
+        if self.render_mode is None:
+            return None
+        if self.state is None:
+            raise EpisodeError("there is nothing to draw: call reset() before render()")
+        return self.draw()
+
+    def draw(self) -> UInt8[np.ndarray, "height width 3"]:
+        """The picture of `self.state`."""
+        raise NotImplementedError
+
+
+class JaxVectorEnvironment(VectorEnv[Float[np.ndarray, "n o"], np.ndarray, np.ndarray]):
+    """All worlds step in one compiled call, with Gymnasium's autoreset mode SAME_STEP.
+
+    Where an episode ends, the observation returned is the first of the next one, `final_obs` and
+    `final_info` say how the last one ended. `infos["cost"]` is the true cost of the step that was
+    taken in every world, [n], or [n, k] where the task has several costs.
+
+    Arguments:
+        task: what to step.
+        num_envs: how many worlds.
+    """
+
+    def __init__(self, task: JaxWorld, num_envs: int = 1) -> None:
+        self.task = task
+        self.worlds = JaxWorlds(task, num_envs)
+        self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
+        self.num_envs = self.worlds.number
+        self.single_observation_space = task.observation_space
+        self.single_action_space = task.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Float[np.ndarray, "n o"], dict[str, Any]]:
+        """Start an episode in every world; world i is seeded with `seed + i`."""
+        if options:
+            raise ArgumentError(f"many worlds take no options at reset, not {sorted(options)}")
+        if isinstance(seed, Sequence):
+            first = check_seed(seed[0] if seed else None)
+            if list(seed) != list(range(first, first + self.num_envs)):
+                raise ArgumentError("seeds must follow one another, one for each world")
+            seed = first
+        super().reset(seed=seed)
+        seed = int(self.np_random.integers(SEEDS)) if seed is None else seed
+        return self.worlds.reset(seed), {}
+
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[
+        Float[np.ndarray, "n o"],
+        Float[np.ndarray, " n"],
+        Bool[np.ndarray, " n"],
+        Bool[np.ndarray, " n"],
+        dict[str, Any],
+    ]:
+        """Take one action in every world; worlds whose episode ends start the next one."""
+        before = self.worlds.here()
+        step = self.worlds.step(actions)
+        infos: dict[str, Any] = {}
+        for world in np.flatnonzero(step.terminated | step.truncated).tolist():
+            last = self.last_info(before, world, step.arrived[world], step.costs[world])
+            final = {"final_obs": step.arrived[world], "final_info": last}
+            infos = self._add_info(infos, final, world)
+        infos["cost"] = step.costs[:, 0] if step.costs.shape[1] == 1 else step.costs
+        infos["_cost"] = np.ones(self.num_envs, bool)
+        return step.observations, step.rewards, step.terminated, step.truncated, infos
+
+    def last_info(
+        self,
+        before: Standing,
+        world: int,
+        observation: Float[np.ndarray, " o"],
+        costs: Float[np.ndarray, " k"],
+    ) -> dict[str, Any]:
+        """What `final_info` says of the episode that ended in `world`, `before` its last step."""
+        return {"cost": cost_of_one(costs)}
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Forget the worlds."""
+        self.worlds.close()

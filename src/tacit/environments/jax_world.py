@@ -1,4 +1,4 @@
-"""Tasks as pure JAX functions: whole training loops over them compile into one program."""
+"""Worlds as pure JAX functions: whole training loops over them compile into one program."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,16 +12,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from tacit.argument_checks import check_count, check_seed
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.environments.world_checks import check_actions, check_finite
-from tacit.environments.worlds import Step
-from tacit.errors import ArgumentError
+from tacit.environments.worlds import Step, check_actions, check_finite
+from tacit.errors import ArgumentError, EpisodeError
 
 KEY_KIND = "threefry2x32"
 
 
-class CompiledStep(NamedTuple):
-    """What one step of one world gave; nothing has been reset.
+class JaxStep(NamedTuple):
+    """What one step of one world returns; nothing is reset by it.
 
     Fields:
         state: where the world stands, a pytree.
@@ -41,7 +39,7 @@ class CompiledStep(NamedTuple):
 
 
 class ContinuedStep(NamedTuple):
-    """What one step of one world gave, with the next episode begun where one ended.
+    """What one step of one world returns when the next episode starts where one ended.
 
     Fields as in `worlds.Step`, for one world, and `state`, from which the next step starts.
     """
@@ -55,21 +53,21 @@ class ContinuedStep(NamedTuple):
     truncated: Bool[Array, ""]
 
 
-class CompiledTask(Protocol):
+class JaxWorld(Protocol):
     """One world of a task as pure functions, for use under `jit`, `vmap` and `scan`.
 
-    A task never changes: programs are compiled for it. It can be hashed, by identity if nothing
-    else; or, if it holds large tables, is an `equinox.Module`, so that programs take them as
-    arguments instead of containing them. The state is a pytree of arrays that holds everything,
-    the count of steps included. Arrays should have types of their own (float32, int32), so that
-    JAX's global precision changes nothing.
+    A world never changes, because programs are compiled for it. It can be hashed; or, if it holds
+    large tables, it is an `equinox.Module`, so that programs take them as arguments instead of
+    containing them. `task_from_jax` completes worlds that lack a name or cannot be hashed.
+
+    The state is a pytree of arrays that holds everything, the count of steps included. Arrays
+    should have types of their own (float32, int32), so that JAX's global precision changes nothing.
 
     Fields:
         name: what to call the task.
         observation_space: flat.
         action_space: a flat box or Discrete.
         constraints: what is constrained, one name per true cost.
-        number_of_costs: k.
         horizon: steps after which an episode is truncated; None where there is no such limit.
     """
 
@@ -82,15 +80,13 @@ class CompiledTask(Protocol):
     @property
     def constraints(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
-    def number_of_costs(self) -> int: ...  # noqa: D102
-    @property
     def horizon(self) -> int | None: ...  # noqa: D102
 
     def reset(self, key: PRNGKeyArray) -> tuple[Any, Float[Array, " o"]]:
         """Start an episode: state and observation."""
         ...
 
-    def step(self, state: Any, action: Array, key: PRNGKeyArray) -> CompiledStep:
+    def step(self, state: Any, action: Array, key: PRNGKeyArray) -> JaxStep:
         """Take one action."""
         ...
 
@@ -98,7 +94,7 @@ class CompiledTask(Protocol):
 Continue: TypeAlias = Callable[[Any, Array, PRNGKeyArray], ContinuedStep]
 
 
-def autoreset(task: CompiledTask) -> Continue:
+def autoreset(task: JaxWorld) -> Continue:
     """`task.step` that starts the next episode where one ended.
 
     The key is split in two, the first half for the step, the second for the next episode.
@@ -138,7 +134,7 @@ def world_keys(seed: int, number: int) -> PRNGKeyArray:
 
 
 class Standing(NamedTuple):
-    """Where n worlds stand: everything that `CompiledWorlds` needs to go on.
+    """Where n worlds stand: everything that `JaxWorlds` needs to go on.
 
     Fields:
         keys: [n] one for each world, split at every step.
@@ -151,8 +147,8 @@ class Standing(NamedTuple):
     observations: Float[Array, "n o"]
 
 
-class CompiledWorlds:
-    """n worlds of a compiled task behind the contract of `Worlds`, for code outside of JAX.
+class JaxWorlds:
+    """n copies of a JAX world as `Worlds`, for code outside of JAX.
 
     One call of a jitted function steps all worlds. World i starts from `jax.random.key(seed + i)`
     and splits its key in two at every start and step: one half stays, the other is used.
@@ -164,12 +160,12 @@ class CompiledWorlds:
 
     resumable = True
 
-    def __init__(self, task: CompiledTask, number: int) -> None:
+    def __init__(self, task: JaxWorld, number: int) -> None:
         self.task = task
         self.number = check_count("the number of worlds", number)
         self.observation_space = task.observation_space
         self.action_space = task.action_space
-        self.number_of_costs = task.number_of_costs
+        self.number_of_costs = len(task.constraints)
         self.standing: Standing | None = None
 
     def reset(self, seed: int) -> Float[np.ndarray, "n o"]:
@@ -177,7 +173,7 @@ class CompiledWorlds:
         return self.stand(start_worlds(self.task, world_keys(seed, self.number)))
 
     def stagger(self) -> Bool[np.ndarray, " n"]:
-        """Nothing: only the task itself knows its clock, and a policy may see it."""
+        """Do nothing: only the world itself knows its clock, and a policy may see it."""
         return np.zeros(self.number, bool)
 
     def step(self, actions: np.ndarray) -> Step:
@@ -229,20 +225,20 @@ class CompiledWorlds:
         return observations
 
 
-def plain_actions(task: CompiledTask, actions: object, number: int) -> np.ndarray:
-    """Checked actions for `number` worlds; whole numbers as int32 whatever JAX's precision is."""
+def plain_actions(task: JaxWorld, actions: object, number: int) -> np.ndarray:
+    """Checked actions for `number` worlds; whole numbers are int32 at any precision of JAX."""
     checked = check_actions(actions, number, task.action_space)
     return checked.astype(np.int32) if checked.dtype.kind == "i" else checked
 
 
-def start_world(task: CompiledTask, key: PRNGKeyArray) -> Standing:
+def start_world(task: JaxWorld, key: PRNGKeyArray) -> Standing:
     """The first episode of one world."""
     key, start_key = jax.random.split(key)
     return Standing(key, *task.reset(start_key))
 
 
 def advance_world(
-    task: CompiledTask, standing: Standing, action: Array
+    task: JaxWorld, standing: Standing, action: Array
 ) -> tuple[Standing, ContinuedStep]:
     """One step of one world."""
     key, step_key = jax.random.split(standing.keys)
@@ -253,14 +249,14 @@ def advance_world(
 # The task is part of what is compiled, but for the arrays of one that is a pytree: all worlds of
 # one task share the program.
 @eqx.filter_jit
-def start_worlds(task: CompiledTask, keys: PRNGKeyArray) -> Standing:
+def start_worlds(task: JaxWorld, keys: PRNGKeyArray) -> Standing:
     """`start_world` with an axis of worlds."""
     return jax.vmap(partial(start_world, task))(keys)
 
 
 @eqx.filter_jit
 def advance_worlds(
-    task: CompiledTask, standing: Standing, actions: np.ndarray
+    task: JaxWorld, standing: Standing, actions: np.ndarray
 ) -> tuple[Standing, ContinuedStep]:
     """`advance_world` with an axis of worlds."""
     return jax.vmap(partial(advance_world, task))(standing, jnp.asarray(actions))

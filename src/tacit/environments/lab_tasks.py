@@ -133,7 +133,7 @@ def grid_world(
 
     `layout` is a name from `LAYOUTS` or the rows of a map: S start, G goal, # wall, x forbidden,
     . free. With probability `slip` a step goes in a random one of the four directions. The goal
-    keeps whoever arrives. The horizon is three times the map's longer side unless given.
+    is never left. The horizon is three times the map's longer side unless given.
     """
     check_probability("slip", slip)
     name, rows = (layout, find_layout(layout)) if isinstance(layout, str) else ("drawn", layout)
@@ -194,6 +194,6 @@ def parse_map(rows: tuple[str, ...]) -> dict[tuple[int, int], str]:
 
 
 def check_probability(field: str, value: float) -> None:
-    """A value in [0, 1], or an error."""
+    """Raise an error unless `value` lies in [0, 1]."""
     if not 0 <= value <= 1:
         raise TaskError(f"{field} must lie in [0, 1], not {value!r}")

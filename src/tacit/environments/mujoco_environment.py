@@ -1,4 +1,4 @@
-"""The Gymnasium faces of a MuJoCo task: one world, or many that reset themselves."""
+"""A MuJoCo task as Gymnasium environments: one world, or many that reset themselves."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -10,13 +10,16 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Bool, Float, UInt8
 
-from tacit.environments.mujoco_models import load_model, spaces_of
-from tacit.environments.mujoco_rules import MujocoRules
+from tacit.environments.mujoco_rules import (
+    MujocoRules,
+    load_model,
+    observation_names,
+    spaces_of,
+)
 from tacit.environments.mujoco_worlds import Arrival, MujocoWorlds
-from tacit.environments.tabular_environment import EpisodeError
 from tacit.environments.task import SimulatedTask
-from tacit.environments.world_checks import RENDER_MODES, check_render_mode
-from tacit.errors import ArgumentError
+from tacit.environments.worlds import RENDER_MODES, check_render_mode
+from tacit.errors import ArgumentError, EpisodeError
 
 if TYPE_CHECKING:
     from tacit.environments.mujoco_picture import Picture
@@ -97,9 +100,9 @@ class MujocoVectorEnvironment(
     """Many worlds of a MuJoCo task on threads, with Gymnasium's autoreset mode SAME_STEP.
 
     Where an episode ends, the observation returned is the first of the next one, `final_obs` and
-    `final_info` say how the last one ended, as in Gymnasium. One thing is better: `infos["cost"]`
-    is the true cost of the step that was taken in every world, those whose episode ended included,
-    and so belongs to `rewards`.
+    `final_info` say how the last one ended, as in Gymnasium. Unlike there, `infos["cost"]` is the
+    true cost of the step that was taken in every world, also where an episode ended, so that it
+    belongs to `rewards`.
 
     Arguments:
         rules: of the task.
@@ -171,7 +174,7 @@ class MujocoVectorEnvironment(
         return observations, arrival.rewards, arrival.terminated, arrival.truncated, infos
 
     def for_all(self, **values: Float[np.ndarray, " n"]) -> dict[str, np.ndarray]:
-        """Infos that every world has: each with the mask that Gymnasium asks for."""
+        """Infos of all worlds, each with the mask that Gymnasium wants."""
         masks = {f"_{name}": np.ones(self.num_envs, bool) for name in values}
         return values | masks
 
@@ -188,7 +191,7 @@ class MujocoVectorEnvironment(
 
 
 class Painter:
-    """Draws any of some worlds; what drawing needs is only loaded with the first picture."""
+    """Draws worlds; it loads what drawing needs with the first picture."""
 
     def __init__(self, worlds: MujocoWorlds) -> None:
         self.worlds = worlds
@@ -233,4 +236,6 @@ def mujoco_task(rules: MujocoRules, options: Mapping[str, Any]) -> SimulatedTask
         constraints=("x_position",),
         make_worlds=partial(MujocoWorlds, rules),
         make_environment=lambda render_mode: MujocoEnvironment(rules, render_mode=render_mode),
+        make_vector=partial(MujocoVectorEnvironment, rules),
+        observation_names=observation_names(model, rules.contact_forces),
     )

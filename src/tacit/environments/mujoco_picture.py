@@ -80,7 +80,7 @@ class Picture:
         return self.sheet.pixels.copy()
 
     def close(self) -> None:
-        """Nothing is held open; here because renderers are things that one closes."""
+        """Do nothing: a picture holds nothing open."""
 
     def columns(self, x: ArrayLike, span: float) -> np.ndarray:
         """Pixels from the left to the positions `x`, where the picture is `span` metres wide."""
@@ -255,7 +255,7 @@ class Sheet:
         self.path(Path([*corners, *corners[:2]]), rim or colour, 2 if rim else 0, colour)
 
     def path(self, path: Path, edge: Colour, width: float, fill: Colour | None = None) -> None:
-        """A path of any kind."""
+        """Paint any path, filled or as a line."""
         pen = self.agg.new_gc()
         pen.set_foreground(f"#{bytes(edge).hex()}")
         pen.set_linewidth(width)
@@ -279,7 +279,7 @@ class Sheet:
 
 @lru_cache(maxsize=256)
 def letters(text: str, size: int) -> Float[np.ndarray, "height width"]:
-    """How much of each pixel a text covers; most texts come again in the next picture."""
+    """How much of each pixel a text covers; kept, as most texts come again in the next picture."""
     font, sheet = FontProperties(fname=FONT, size=size), RendererAgg(WIDTH, 2 * size, 72)
     width = sheet.get_text_width_height_descent(text, font, False)[0]
     sheet.draw_text(sheet.new_gc(), 0, 3 * size // 2, text, font, 0)
@@ -287,7 +287,7 @@ def letters(text: str, size: int) -> Float[np.ndarray, "height width"]:
 
 
 def metres(x: float, form: str = "z.6g") -> str:
-    """A length in words, with a real minus; the z is for never writing minus zero."""
+    """A length in words, with a real minus sign; the z avoids minus zero."""
     return f"{x:{form}} m".replace("-", "\N{MINUS SIGN}")
 
 

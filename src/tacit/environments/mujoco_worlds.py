@@ -1,9 +1,14 @@
-"""Many worlds of one MuJoCo task, simulated together on threads."""
+"""Many worlds of one MuJoCo task, simulated together on threads.
+
+All random numbers are looked up, not kept: noise by seed and step, starts by seed and episode. No
+generator has a state that would have to be saved.
+"""
 
 # MuJoCo's names are made in C++ and come without stubs.
 # pyright: reportAttributeAccessIssue=false
 
 import os
+from threading import Lock
 from typing import NamedTuple
 
 import gymnasium
@@ -13,17 +18,52 @@ from jaxtyping import Bool, Float, Int
 from mujoco.batch import Batch, SimulationError
 
 from tacit.argument_checks import check_count, check_seed
-from tacit.environments.mujoco_draws import NoiseBlocks, draw_starts
-from tacit.environments.mujoco_log import SILENCE
-from tacit.environments.mujoco_models import load_model, quaternions_of, spaces_of
-from tacit.environments.mujoco_rules import MujocoRules, sum_of_squares
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.environments.world_checks import check_actions
-from tacit.environments.worlds import Step
-from tacit.errors import ArgumentError
+from tacit.environments.mujoco_rules import (
+    MujocoRules,
+    load_model,
+    quaternions_of,
+    spaces_of,
+    sum_of_squares,
+)
+from tacit.environments.worlds import Step, check_actions
+from tacit.errors import ArgumentError, EpisodeError
 
 LARGEST_VALUE = mujoco.mjMAXVAL
 LARGEST_SEED = 2**62
+NOISE_STREAM, START_STREAM = 0, 1
+STEPS_OF_A_BLOCK = 256
+
+
+class Silence:
+    """`with SILENCE:` MuJoCo writes nothing, neither to the console nor to MUJOCO_LOG.TXT.
+
+    It would do so many times for every simulation that diverges, which the worlds report
+    themselves. MuJoCo has one setting for the whole process, hence the count: the last thread to
+    leave puts back what the first one found.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.inside = 0
+        self.found = mujoco.MjLogConfig.get()
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.inside == 0:
+                self.found = mujoco.MjLogConfig.get()
+                silent = mujoco.MjLogConfig.get()
+                silent.logto_console = silent.logto_file = False
+                mujoco.MjLogConfig.set(silent)
+            self.inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                mujoco.MjLogConfig.set(self.found)
+
+
+SILENCE = Silence()
 
 
 class Arrival(NamedTuple):
@@ -105,7 +145,7 @@ class MujocoWorlds:
         return self.reset_each([first + world for world in range(self.number)])
 
     def stagger(self) -> Bool[np.ndarray, " n"]:
-        """World i begins as if i/n of its episode had passed; nothing but the end shows."""
+        """Begin world i as if i/n of its episode had passed; only the episode's end shows it."""
         self.elapsed[:] = np.arange(self.number) * self.rules.horizon // self.number
         return self.elapsed > 0
 
@@ -150,7 +190,7 @@ class MujocoWorlds:
         )
 
     def go_on(self, arrival: Arrival) -> tuple[Float[np.ndarray, "n o"], Int[np.ndarray, " m"]]:
-        """Start the next episode where one ended: observations now, and which worlds these are."""
+        """Start the next episode where one ended; returns all observations, and which worlds."""
         worlds = np.flatnonzero(arrival.terminated | arrival.truncated)
         if not len(worlds):
             return arrival.observations, worlds
@@ -183,7 +223,7 @@ class MujocoWorlds:
         return Arrival(self.observe(), rewards, self.costs(), terminated, truncated, diverged)
 
     def simulate(self) -> tuple[Bool[np.ndarray, " n"], bool]:
-        """Run the simulator for one control step; which worlds diverged, and whether any did.
+        """Run the simulator for one control step; returns which worlds diverged, and whether any.
 
         Those are put back to where they were before.
         """
@@ -245,7 +285,7 @@ class MujocoWorlds:
         }
 
     def kept(self) -> dict[str, np.ndarray]:
-        """The arrays that a state consists of, themselves."""
+        """The arrays of which `state` returns copies."""
         kept = {
             "physics": self.batch.state,
             "seeds": self.seeds,
@@ -291,3 +331,57 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class NoiseBlocks:
+    """Gaussian noise: `width` numbers of deviation `std` for every world and step.
+
+    Block k of a world holds its steps from 256 k on and is drawn from `(seed, stream, k)` when the
+    first of them is asked for. The worlds' seeds may only change together with `forget`.
+    """
+
+    def __init__(self, number: int, width: int, std: float) -> None:
+        self.std = std
+        self.block = np.empty((STEPS_OF_A_BLOCK, number, width))
+        self.loaded = -1
+
+    def at(self, clock: int, seeds: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n width"]:
+        """The noise of step number `clock` in every world; valid until the next call."""
+        number, place = divmod(clock, STEPS_OF_A_BLOCK)
+        if number != self.loaded:
+            self.fill(number, seeds)
+        return self.block[place]
+
+    def fill(self, number: int, seeds: Int[np.ndarray, " n"]) -> None:
+        """Draw block `number` of every world."""
+        steps, _, width = self.block.shape
+        for world, seed in enumerate(seeds.tolist()):
+            generator = np.random.default_rng([seed, NOISE_STREAM, number])
+            self.block[:, world] = generator.standard_normal((steps, width))
+        self.block *= self.std
+        self.loaded = number
+
+    def forget(self) -> None:
+        """Draw the block anew when it is next used."""
+        self.loaded = -1
+
+
+def draw_starts(
+    rules: MujocoRules,
+    positions: int,
+    velocities: int,
+    seeds: Int[np.ndarray, " m"],
+    episodes: Int[np.ndarray, " m"],
+) -> Float[np.ndarray, "m s"]:
+    """Draw how far from the model's own qpos and qvel some episodes start."""
+    offsets = np.empty((len(seeds), positions + velocities))
+    for row, seed, episode in zip(offsets, seeds.tolist(), episodes.tolist(), strict=True):
+        generator = np.random.default_rng([seed, START_STREAM, episode])
+        spread = rules.start_positions
+        row[:positions] = generator.uniform(-spread, spread, positions)
+        spread = rules.start_velocities
+        if rules.gaussian_start:
+            row[positions:] = spread * generator.standard_normal(velocities)
+        else:
+            row[positions:] = generator.uniform(-spread, spread, velocities)
+    return offsets

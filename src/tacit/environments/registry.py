@@ -1,58 +1,46 @@
-"""Names of tasks: `make("GridWorld", layout="rooms")`, and the same under Gymnasium ids."""
+"""Names of tasks: `make("GridWorld", layout="rooms")`, and the same under Gymnasium ids.
 
-import difflib
+Builders are looked up when their task is made for the first time, so that this module imports
+neither JAX nor a simulator.
+"""
+
+import dataclasses
+import importlib
 import inspect
-import numbers
+import re
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, overload
+from typing import Any, Literal, TypeAlias, get_args, get_type_hints, overload
 
 import gymnasium
 from gymnasium.vector import VectorEnv
 
-from tacit.environments.biased_pendulum import biased_pendulum
-from tacit.environments.blocked_locomotion import (
-    blocked_ant,
-    blocked_half_cheetah,
-    blocked_swimmer,
-    blocked_walker,
-)
-from tacit.environments.blocked_point import blocked_point
+from tacit.argument_checks import fits, nearest
 from tacit.environments.gymnasium_task import gymnasium_task
-from tacit.environments.lab_tasks import chain, grid_world
-from tacit.environments.mujoco_environment import (
-    MujocoEnvironment,
-    MujocoVectorEnvironment,
-    mujoco_task,
-)
-from tacit.environments.mujoco_rules import MujocoRules
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_environment import TabularEnvironment
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
-from tacit.highway.driving import highway_distance, highway_velocity
 
-TABULAR_TASKS: Mapping[str, Callable[..., TabularTask]] = types.MappingProxyType(
-    {"Chain": chain, "GridWorld": grid_world}
-)
-MUJOCO_TASKS: Mapping[str, Callable[..., MujocoRules]] = types.MappingProxyType(
-    {
-        "BlockedHalfCheetah": blocked_half_cheetah,
-        "BlockedAnt": blocked_ant,
-        "BiasedPendulum": biased_pendulum,
-        "BlockedWalker": blocked_walker,
-        "BlockedSwimmer": blocked_swimmer,
-    }
-)
-COMPILED_TASKS: Mapping[str, Callable[..., SimulatedTask]] = types.MappingProxyType(
-    {
-        "BlockedPoint": blocked_point,
-        "HighwayDistance": highway_distance,
-        "HighwayVelocity": highway_velocity,
-    }
-)
-TASKS = types.MappingProxyType({**TABULAR_TASKS, **COMPILED_TASKS, **MUJOCO_TASKS})
+Task: TypeAlias = TabularTask | SimulatedTask
+Build: TypeAlias = str | Callable[..., Task]
+
+BUILDERS: dict[str, Build] = {
+    "Chain": "tacit.environments.lab_tasks:chain",
+    "GridWorld": "tacit.environments.lab_tasks:grid_world",
+    "BlockedPoint": "tacit.environments.blocked_point:blocked_point",
+    "HighwayDistance": "tacit.highway.driving:highway_distance",
+    "HighwayVelocity": "tacit.highway.driving:highway_velocity",
+    "BlockedHalfCheetah": "tacit.environments.mujoco_tasks:blocked_half_cheetah",
+    "BlockedAnt": "tacit.environments.mujoco_tasks:blocked_ant",
+    "BiasedPendulum": "tacit.environments.mujoco_tasks:biased_pendulum",
+    "BlockedWalker": "tacit.environments.mujoco_tasks:blocked_walker",
+    "BlockedSwimmer": "tacit.environments.mujoco_tasks:blocked_swimmer",
+}
+TASKS: Mapping[str, Build] = types.MappingProxyType(BUILDERS)  # `register` adds to them
 NAMESPACE, VERSION = "tacit/", "-v0"
+NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 
 Tabular = Literal["Chain", "GridWorld"]
 Simulated = Literal[
@@ -77,7 +65,8 @@ def make(name: str, /, **options: Any) -> TabularTask | SimulatedTask: ...
 def make(name: str | Foreign, /, **options: Any) -> TabularTask | SimulatedTask:
     """The task called `name` (in any mix of cases), e.g. `make("GridWorld", layout="rooms")`.
 
-    The options are the arguments of the function that builds the task; see `TASKS`.
+    The options are the arguments of the function that builds the task; see `TASKS`. `register`
+    adds tasks of your own.
 
     In place of a name, any other Gymnasium environment will do: its id, the environment itself or
     a function that makes one; see `gymnasium_task` for the options then.
@@ -85,24 +74,75 @@ def make(name: str | Foreign, /, **options: Any) -> TabularTask | SimulatedTask:
     if is_foreign(name):
         return gymnasium_task(name, **options)
     name = find_name(name)
-    if name in TABULAR_TASKS:
-        check_options(name, TABULAR_TASKS[name], options)
-        return TABULAR_TASKS[name](**options)
-    if name in COMPILED_TASKS:
-        check_options(name, COMPILED_TASKS[name], options)
-        return COMPILED_TASKS[name](**options)
-    rules = make_rules(name, options)
-    defaults = inspect.signature(MUJOCO_TASKS[name]).parameters.values()
-    given = {option.name: option.default for option in defaults} | options
-    return mujoco_task(rules, {**given, "horizon": rules.horizon})
-
-
-def make_rules(name: str, options: dict[str, Any]) -> MujocoRules:
-    """The rules of the MuJoCo task called `name`."""
-    name = find_name(name)
-    build = MUJOCO_TASKS[name]
+    build = builder(name)
     check_options(name, build, options)
-    return build(**options)
+    task = build(**options)
+    if isinstance(task, TabularTask):
+        return task
+    if not isinstance(task, SimulatedTask):
+        raise TaskError(
+            f"the function that builds {name} must return a TabularTask or a SimulatedTask, "
+            f"not {type(task).__name__}"
+        )
+    return dataclasses.replace(task, name=name, options=remembered(build, options, task))
+
+
+def register(name: str, build: Build) -> None:
+    """Make a task of your own known to `make`, to `load` and to Gymnasium as `tacit/NAME-v0`.
+
+        tacit.register("Lift", "my_tasks:lift")
+        task = tacit.make("Lift", floors=7)
+
+    Registering the same function again is harmless. Results on the task can be loaded wherever
+    it has been registered.
+
+    Arguments:
+        name: a word.
+        build: a function that returns a `TabularTask` or a `SimulatedTask`, or its place as
+            "module:function", which is imported when the task is made. Its arguments are the
+            options of the task; those with annotations are checked.
+    """
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        raise TaskError(
+            f"the name of a task must be a word of letters, digits and underscores, not {name!r}"
+        )
+    if isinstance(build, str) and not PLACE.fullmatch(build):
+        raise TaskError(f"{name}: build must look like 'module:function', not {build!r}")
+    if not isinstance(build, str) and not callable(build):
+        raise TaskError(f"{name}: build must be a function or 'module:function', not {build!r}")
+    taken = spellings().get(name.lower())
+    if taken is not None and (taken != name or not same_build(BUILDERS[taken], build)):
+        raise TaskError(f"there is a task {taken} already, built by {place_of(BUILDERS[taken])}")
+    BUILDERS[name] = build
+    register_environments()
+
+
+def known(name: str) -> bool:
+    """Whether `make` builds a task of exactly this name, ours or registered."""
+    return name in BUILDERS
+
+
+def builder(name: str) -> Callable[..., Task]:
+    """The function that builds the task called `name`."""
+    build = BUILDERS[name]
+    if not isinstance(build, str):
+        return build
+    module, function = build.split(":")
+    try:
+        return getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise TaskError(f"{name} is built by {build}, which cannot be imported: {error}") from error
+
+
+def place_of(build: Build) -> str:
+    """Where a builder is defined, as "module:function"."""
+    return build if isinstance(build, str) else f"{build.__module__}:{build.__qualname__}"
+
+
+def same_build(one: Build, other: Build) -> bool:
+    """Whether two builders are the same; a function that was defined again is."""
+    nameless = "<" in place_of(one)  # functions of one line, or inside of others
+    return one == other or (not nameless and place_of(one) == place_of(other))
 
 
 def is_foreign(name: object) -> bool:
@@ -113,54 +153,48 @@ def is_foreign(name: object) -> bool:
     return isinstance(name, gymnasium.Env) or callable(name)
 
 
-class NamedEnvironment(TabularEnvironment):
-    """`TabularEnvironment(make(name, **options))`: what the Gymnasium ids `tacit/...` stand for."""
+class NamedEnvironment:
+    """Makes one world of the task called `name`, for `gymnasium.make`.
 
-    def __init__(self, name: str, *, render_mode: str | None = None, **options: Any) -> None:
+    A class, because Gymnasium looks up the render modes before it calls what makes environments.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+
+    def __new__(
+        cls, name: str, *, render_mode: str | None = None, **options: Any
+    ) -> gymnasium.Env[Any, Any]:
+        """A `TabularEnvironment`, or the task's own environment."""
         task = make(name, **options)
-        assert isinstance(task, TabularTask)
-        super().__init__(task, render_mode=render_mode)
-
-
-def named_environment(
-    name: str, *, render_mode: str | None = None, **options: Any
-) -> gymnasium.Env[Any, Any]:
-    """One world of the compiled task called `name`, for `gymnasium.make`."""
-    check_options(name, COMPILED_TASKS[name], options)
-    return COMPILED_TASKS[name](**options).environment(render_mode=render_mode)
+        if isinstance(task, TabularTask):
+            return TabularEnvironment(task, render_mode=render_mode)
+        return task.environment(render_mode=render_mode)
 
 
 def named_vector_environment(
-    name: str, num_envs: int = 1, **options: Any
+    name: str,
+    num_envs: int = 1,
+    *,
+    threads: int | None = None,
+    render_mode: str | None = None,
+    **options: Any,
 ) -> VectorEnv[Any, Any, Any]:
-    """Many worlds of the compiled task called `name`, for `gymnasium.make_vec`."""
-    check_options(name, COMPILED_TASKS[name], options)
-    make_vector = COMPILED_TASKS[name](**options).make_vector
-    assert make_vector is not None
-    return make_vector(num_envs)
+    """Many worlds of the task called `name`, for `gymnasium.make_vec`.
 
-
-class NamedMujocoEnvironment(MujocoEnvironment):
-    """One world of the MuJoCo task called `name`, for `gymnasium.make`."""
-
-    def __init__(self, name: str, *, render_mode: str | None = None, **options: Any) -> None:
-        super().__init__(make_rules(name, options), render_mode=render_mode)
-
-
-class NamedMujocoVectorEnvironment(MujocoVectorEnvironment):
-    """Many worlds of the MuJoCo task called `name`, for `gymnasium.make_vec`."""
-
-    def __init__(
-        self,
-        name: str,
-        num_envs: int = 1,
-        *,
-        threads: int | None = None,
-        render_mode: str | None = None,
-        **options: Any,
-    ) -> None:
-        rules = make_rules(name, options)
-        super().__init__(rules, num_envs, threads=threads, render_mode=render_mode)
+    A task without a vector environment of its own is stepped one world after the other.
+    """
+    task = make(name, **options)
+    given = {"threads": threads, "render_mode": render_mode}
+    given = {option: value for option, value in given.items() if value is not None}
+    if isinstance(task, SimulatedTask) and task.make_vector is not None:
+        unknown = [
+            each for each in given if each not in inspect.signature(task.make_vector).parameters
+        ]
+        if unknown:
+            raise TaskError(f"{task.name} has no option {unknown[0]!r} for many environments")
+        return task.make_vector(num_envs, **given)
+    identifier = f"{NAMESPACE}{find_name(name)}{VERSION}"
+    return gymnasium.make_vec(identifier, num_envs, "sync", **given, **options)
 
 
 def register_environments() -> None:
@@ -170,68 +204,69 @@ def register_environments() -> None:
     """
     for name in TASKS:
         identifier = f"{NAMESPACE}{name}{VERSION}"
-        if identifier in gymnasium.registry:
-            continue
-        if name in MUJOCO_TASKS:
-            single, vector = NamedMujocoEnvironment, NamedMujocoVectorEnvironment
-        elif name in COMPILED_TASKS:
-            single, vector = named_environment, named_vector_environment
-        else:
-            single, vector = NamedEnvironment, None
-        gymnasium.register(
-            identifier,
-            entry_point=f"{__name__}:{single.__name__}",
-            vector_entry_point=vector and f"{__name__}:{vector.__name__}",
-            kwargs={"name": name},
-        )
+        if identifier not in gymnasium.registry:
+            gymnasium.register(
+                identifier,
+                entry_point=f"{__name__}:{NamedEnvironment.__name__}",
+                # Of our tables Gymnasium makes many by itself, with wrappers if it is asked to.
+                vector_entry_point=None
+                if name in get_args(Tabular)
+                else f"{__name__}:{named_vector_environment.__name__}",
+                kwargs={"name": name},
+            )
+
+
+def spellings() -> dict[str, str]:
+    """Names by their lower-case spelling."""
+    return {name.lower(): name for name in TASKS}
 
 
 def find_name(name: object) -> str:
     """`name` as it is spelled in `TASKS`, or an error with the nearest one."""
-    spellings = {known.lower(): known for known in TASKS}
     wanted = str(name).lower().removeprefix(NAMESPACE).removesuffix(VERSION)
-    if wanted not in spellings:
-        hint = nearest(wanted, spellings)
+    if wanted not in spellings():
+        hint = nearest(wanted, spellings())
         raise TaskError(f"there is no task {name!r}; there are {', '.join(TASKS)}{hint}")
-    return spellings[wanted]
+    return spellings()[wanted]
 
 
-def check_options(name: str, build: Callable[..., object], options: dict[str, Any]) -> None:
-    """Raise an error that names the first option which `build` lacks or cannot take."""
-    known = {option: option for option in inspect.signature(build).parameters}
-    kinds = get_type_hints(build)
+def check_options(name: str, build: Callable[..., object], options: Mapping[str, Any]) -> None:
+    """Raise an error that names the first option which `build` lacks, needs or cannot take."""
+    parameters = inspect.signature(build).parameters
+    has = {option: option for option, its in parameters.items() if its.kind in NAMED}
+    takes_all = any(its.kind is its.VAR_KEYWORD for its in parameters.values())
+    try:
+        kinds = get_type_hints(build)
+    except (NameError, TypeError):  # annotations that mean something to their author only
+        kinds = {}
     for option, value in options.items():
-        if option not in known:
+        if option not in has and not takes_all:
             raise TaskError(
-                f"{name} has no option {option!r}; it has {', '.join(known)}"
-                f"{nearest(option.lower(), known)}"
+                f"{name} has no option {option!r}; it has {', '.join(has)}"
+                f"{nearest(option.lower(), has)}"
             )
-        if not fits(value, kinds[option]):
+        if not fits(value, kinds.get(option, Any)):
             wanted = inspect.formatannotation(kinds[option])
             raise TaskError(f"option {option!r} of {name} must be {wanted}, not {value!r}")
 
-
-def fits(value: object, kind: Any) -> bool:
-    """Whether `value` may stand where the annotation `kind` is written, NumPy scalars included."""
-    if get_origin(kind) in (Union, types.UnionType):
-        return any(fits(value, member) for member in get_args(kind))
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    if kind in (int, float):
-        number = numbers.Integral if kind is int else numbers.Real
-        return isinstance(value, number) and not isinstance(value, bool)
-    if get_origin(kind) is tuple:
-        # A settings file holds lists where Python code would write tuples.
-        return isinstance(value, tuple | list) and all(
-            fits(member, get_args(kind)[0]) for member in value
-        )
-    return isinstance(value, kind)
+    empty = inspect.Parameter.empty
+    missing = [each for each in has if parameters[each].default is empty and each not in options]
+    if missing:
+        raise TaskError(f"{name} needs the option {missing[0]!r}")
 
 
-def nearest(word: str, spellings: Mapping[str, str]) -> str:
-    """`; did you mean ...?`, when something close to `word` exists."""
-    close = difflib.get_close_matches(word, spellings, n=1)
-    return f"; did you mean {spellings[close[0]]}?" if close else ""
+def remembered(
+    build: Callable[..., object], options: Mapping[str, Any], task: SimulatedTask
+) -> dict[str, Any]:
+    """Every option that builds `task` again, with the task's own value where it has one."""
+    defaults = {
+        option: its.default
+        for option, its in inspect.signature(build).parameters.items()
+        if its.kind in NAMED
+    }
+    return {
+        option: task.options.get(option, value) for option, value in {**defaults, **options}.items()
+    }
 
 
 register_environments()

@@ -1,8 +1,9 @@
-"""Tasks with exact dynamics: the lab in which every claim about confidence can be checked."""
+"""Tasks given by arrays, whose dynamics are exact, so that every claim can be checked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -10,6 +11,8 @@ from jaxtyping import Float, Int
 from tacit.errors import TaskError
 
 ROW_SUM_TOLERANCE = 1e-6
+FILE_NEEDS = ("transitions", "rewards", "costs", "initial", "horizon")
+FILE_MAY_HAVE = ("temperature", "budget", "positions")
 EXACT = 1e-12  # closer sums are left alone, so that a task written and read again is the same
 
 
@@ -33,7 +36,7 @@ class TabularTask:
         horizon: number of steps of an episode.
         temperature: weight of the entropy.
         budget: expected number of violated steps per episode that the experts tolerate.
-        rule_on: whether the rule to be learned speaks of states or of state-action pairs. By
+        rule_on: whether the rule to be learned is about states or about state-action pairs. By
             default: pairs if `costs` differs between actions of some state, states otherwise.
         positions: [S, 2] row and column of each state, for pictures.
         actions: names of the actions, for pictures and tables.
@@ -76,18 +79,23 @@ class TabularTask:
 
     @property
     def number_of_states(self) -> int:
-        """S."""
+        """S, the number of states."""
         return self.transitions.shape[0]
 
     @property
     def number_of_actions(self) -> int:
-        """A."""
+        """A, the number of actions."""
         return self.transitions.shape[1]
 
     @property
     def number_of_queries(self) -> int:
-        """How many points the rule speaks of: S states or S * A pairs."""
+        """How many points the rule decides on: S states or S * A pairs."""
         return self.number_of_states * (self.number_of_actions if self.rule_on == "pair" else 1)
+
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """What is observed at a step: the number of the state."""
+        return ("state",)
 
     @property
     def allowed(self) -> np.ndarray:
@@ -103,6 +111,38 @@ class TabularTask:
     def queries(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """The index of the query that a step (state, action) belongs to."""
         return states * self.number_of_actions + actions if self.rule_on == "pair" else states
+
+
+def load_task(path: str | Path) -> TabularTask:
+    """Read a `TabularTask` from arrays called as its arguments are.
+
+    Write one with `numpy.savez(path, transitions=..., rewards=..., costs=..., initial=...,
+    horizon=...)`; temperature, budget and positions may be there too.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+            arrays: dict[str, Any] = {name: np.asarray(file[name]) for name in file.files}
+    except FileNotFoundError:
+        raise TaskError(f"{path}: there is no such file") from None
+    except Exception as error:  # damage may surface anywhere in zip, zlib or the header's parser
+        raise TaskError(
+            f"{path}: not an .npz file of plain arrays ({type(error).__name__}: {error})"
+        ) from None
+    missing = [name for name in FILE_NEEDS if name not in arrays]
+    unknown = [name for name in arrays if name not in (*FILE_NEEDS, *FILE_MAY_HAVE)]
+    if missing or unknown:
+        problem = f"{missing[0]} is missing" if missing else f"{unknown[0]} is not known"
+        raise TaskError(f"{path}: {problem}; a task has {', '.join((*FILE_NEEDS, *FILE_MAY_HAVE))}")
+    for name in ("horizon", "temperature", "budget"):
+        if name in arrays:
+            if arrays[name].size != 1:
+                raise TaskError(f"{path}: {name} must be one number")
+            arrays[name] = arrays[name].item()
+    try:
+        return TabularTask(**arrays, name=path.stem)
+    except TaskError as error:
+        raise TaskError(f"{path}: {error}") from None
 
 
 def check_transitions(transitions: object) -> np.ndarray:
@@ -163,7 +203,7 @@ def check_initial(initial: object, states: int) -> np.ndarray:
 
 
 def check_scalars(horizon: object, temperature: object, budget: object) -> None:
-    """A whole horizon, a positive temperature, a budget of zero or more."""
+    """Raise an error unless these are numbers within their bounds."""
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
         raise TaskError(f"horizon must be a whole number of at least 1, not {horizon!r}")
     for field, value, least in (("temperature", temperature, 1e-12), ("budget", budget, 0.0)):
@@ -173,7 +213,7 @@ def check_scalars(horizon: object, temperature: object, budget: object) -> None:
 
 
 def check_rule(rule_on: str | None, costs: np.ndarray) -> str:
-    """What the rule speaks of; by default what the costs show."""
+    """What the rule is about, states or pairs; by default what the costs show."""
     if rule_on not in (None, "state", "pair"):
         raise TaskError(f"rule_on must be 'state' or 'pair', not {rule_on!r}")
     differing = np.flatnonzero((costs != costs[:, :1]).any(axis=1))
@@ -185,7 +225,7 @@ def check_rule(rule_on: str | None, costs: np.ndarray) -> str:
 
 
 def check_labels(positions: object, actions: Sequence[str] | None, shape: Sequence[int]) -> None:
-    """Positions and action names fit the number of states and actions."""
+    """Raise an error unless there is one position per state and one name per action."""
     if positions is not None:
         array = np.asarray(positions)
         if array.shape != (shape[0], 2) or array.dtype.kind not in "iu":
@@ -218,14 +258,3 @@ def as_finite(field: str, values: object) -> np.ndarray:
         place = ", ".join(f"{word} {index}" for word, index in zip(words, bad[0], strict=False))
         raise TaskError(f"{field} is {array[tuple(bad[0])]} at {place}")
     return array
-
-
-def check_tabular(task: object) -> TabularTask:
-    """`task` itself, or an error if its dynamics are not given as arrays."""
-    if isinstance(task, TabularTask):
-        return task
-    name = getattr(task, "name", repr(task))
-    raise TaskError(
-        f"{name} is not a tabular task: so far rules are inferred only where the dynamics are "
-        "given as arrays (Chain, GridWorld, or your own TabularTask)"
-    )

@@ -1,4 +1,4 @@
-"""Walk through a tabular task step by step: the Gymnasium face of `TabularTask`, with a picture."""
+"""A `TabularTask` as a Gymnasium environment, with pictures of its map."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
 from tacit.environments.tabular import TabularTask
-from tacit.environments.world_checks import check_render_mode
-from tacit.errors import ArgumentError, TacitError
+from tacit.environments.worlds import check_render_mode
+from tacit.errors import ArgumentError, EpisodeError
 
 PICTURE_SIDE, STRIP_LENGTH = 480, 984
 SMALLEST_CELL, LARGEST_CELL = 12, 56
@@ -23,10 +23,6 @@ START = (151, 189, 226)
 GOAL = (76, 164, 108)
 AGENT = (31, 111, 190)
 RIM = (255, 255, 255)
-
-
-class EpisodeError(TacitError, RuntimeError):
-    """A step was asked for where there is no running episode."""
 
 
 class TabularEnvironment(gymnasium.Env[np.int64, np.int64]):
@@ -119,7 +115,7 @@ def cell_side(task: TabularTask) -> int:
 
 
 def goals_of(task: TabularTask) -> Bool[np.ndarray, " S"]:
-    """Allowed states that keep whoever arrives and pay as well as any other."""
+    """Allowed states that no action leaves and where the reward is the highest of all."""
     states = np.arange(task.number_of_states)
     keeps = (task.transitions[states, :, states] == 1).all(axis=1)
     best = (task.rewards == task.rewards.max()).all(axis=1)

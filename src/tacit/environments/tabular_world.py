@@ -1,5 +1,6 @@
-"""Tabular tasks as pure JAX functions and as simulators, for the methods that learn by doing."""
+"""Tabular tasks as pure JAX functions and as simulators, for methods that learn by trying."""
 
+import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -10,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
-from tacit.environments.jax_environment import CompiledEnvironment
-from tacit.environments.jax_world import CompiledStep, CompiledWorlds
+from tacit.environments.jax_environment import JaxEnvironment
+from tacit.environments.jax_task import task_from_jax
+from tacit.environments.jax_world import JaxStep
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_environment import EpisodeError, draw_agent, draw_map
+from tacit.environments.tabular_environment import draw_agent, draw_map
 from tacit.environments.task import SimulatedTask
-from tacit.environments.world_checks import check_render_mode
 from tacit.runs.tree_file import fingerprint
 
 
@@ -32,16 +33,16 @@ class TabularState(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class TabularCompiled:
-    """A `TabularTask` as a `CompiledTask`; made by `tabular_compiled`.
+class TabularWorld:
+    """A `TabularTask` as a `JaxWorld`; made by `tabular_world`.
 
     The observation is [S + 1]: a one for the state among zeros, then the share of the horizon that
     has passed, from 0 at the start to 1 at the end. With a finite horizon the best action depends
     on the time that is left, so a policy must be able to see it.
 
     Reward and cost of a step are `rewards[s, a]` and `costs[s, a]` of the state it was taken *in*.
-    An episode *terminates* at the horizon: the task is to do well within it, nothing lies behind,
-    and the observation tells the time. (`TabularEnvironment` shows the state alone, from which the
+    An episode *terminates* at the horizon: nothing is earned after it, and the observation
+    tells the time. (`TabularEnvironment` shows the state alone, from which the
     end cannot be foreseen, and so calls the same moment a truncation.)
 
     Fields:
@@ -67,13 +68,13 @@ class TabularCompiled:
 
     @property
     def number_of_states(self) -> int:
-        """S."""
+        """S, the number of states."""
         return self.rewards.shape[0]
 
     @property
-    def number_of_costs(self) -> int:
-        """One."""
-        return len(self.constraints)
+    def observation_names(self) -> tuple[str, ...]:
+        """One for each state, and the time."""
+        return (*(f"state {place}" for place in range(self.number_of_states)), "time")
 
     @property
     def observation_space(self) -> gymnasium.spaces.Box:
@@ -90,11 +91,11 @@ class TabularCompiled:
         state = TabularState(draw(self.cumulative_initial, key), jnp.int32(0))
         return state, self.observe(state)
 
-    def step(self, state: TabularState, action: Array, key: PRNGKeyArray) -> CompiledStep:
+    def step(self, state: TabularState, action: Array, key: PRNGKeyArray) -> JaxStep:
         """Move on by the transitions of state and action."""
         pair = state.place, action
         arrived = TabularState(draw(self.cumulative[pair], key), state.steps + jnp.int32(1))
-        return CompiledStep(
+        return JaxStep(
             state=arrived,
             observation=self.observe(arrived),
             reward=self.rewards[pair],
@@ -110,13 +111,13 @@ class TabularCompiled:
 
 
 @lru_cache(maxsize=16)
-def tabular_compiled(task: TabularTask) -> TabularCompiled:
+def tabular_world(task: TabularTask) -> TabularWorld:
     """`task` in float32, with the running sums from which next states are drawn.
 
-    Float32 resolves probabilities to about 1e-7: what is rarer may never happen. Asked again for
-    the same task it gives the same one, so that what was compiled for it serves further runs.
+    Float32 resolves probabilities to about 1e-7: what is rarer may never happen. The same task
+    gives the same world again, so that programs compiled for it are used again.
     """
-    return TabularCompiled(
+    return TabularWorld(
         name=task.name,
         horizon=task.horizon,
         cumulative=running_sum(task.transitions),
@@ -136,41 +137,31 @@ def running_sum(distributions: Float[np.ndarray, "... S"]) -> Float[Array, "... 
 def draw(cumulative: Float[Array, " S"], key: PRNGKeyArray) -> Int[Array, ""]:
     """A state drawn from the distribution with these running sums."""
     # The type is given, as otherwise JAX's global precision would change what is drawn.
-    return drawn(cumulative, jax.random.uniform(key, dtype=jnp.float32))
+    luck = jax.random.uniform(key, dtype=jnp.float32)
+    return jnp.sum(cumulative <= luck, dtype=jnp.int32)
 
 
-def drawn(cumulative: Float[Array, "*n S"], luck: Float[Array, "*n"]) -> Int[Array, "*n"]:
-    """What luck, uniform in [0, 1), draws by running sums: how many of them lie at or below it."""
-    return jnp.sum(cumulative <= luck[..., None], axis=-1, dtype=jnp.int32)
-
-
-class TabularWorldEnvironment(CompiledEnvironment):
+class TabularWorldEnvironment(JaxEnvironment):
     """One world of a simulated tabular task, with a picture."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 8}  # noqa: RUF012
 
     def __init__(
-        self, task: TabularTask, compiled: TabularCompiled, *, render_mode: str | None = None
+        self, task: TabularTask, world: TabularWorld, *, render_mode: str | None = None
     ) -> None:
-        check_render_mode(render_mode)
-        super().__init__(compiled)
+        super().__init__(world, render_mode=render_mode)
         self.tabular = task
-        self.render_mode = render_mode
         self.map: UInt8[np.ndarray, "height width 3"] | None = None
 
-    def render(self) -> UInt8[np.ndarray, "height width 3"] | None:
-        """The map with the agent on it, or None without a render mode."""
-        if self.render_mode is None:
-            return None
-        if self.state is None:
-            raise EpisodeError("there is nothing to draw: call reset() before render()")
+    def draw(self) -> UInt8[np.ndarray, "height width 3"]:
+        """The map with the agent on it."""
         if self.map is None:
             self.map = draw_map(self.tabular)
         return draw_agent(self.map, self.tabular, int(self.state.place))
 
 
 def tables_sha256(task: TabularTask) -> str:
-    """A sha256 of all that decides what happens in a task, and what is learned on it."""
+    """A sha256 of everything that decides what happens in a task and what is learned on it."""
     tables = ("transitions", "rewards", "costs", "initial")
     numbers = ("horizon", "temperature", "budget", "rule_on")
     return fingerprint(
@@ -179,23 +170,20 @@ def tables_sha256(task: TabularTask) -> str:
     )
 
 
-def simulated(task: TabularTask) -> SimulatedTask:
-    """`task` as one that can only be stepped: for methods that do not look into its arrays.
+def simulator_of(task: TabularTask | SimulatedTask) -> SimulatedTask:
+    """A table as a task that can only be stepped; a simulated task as it is.
 
-    `threads` is ignored by its worlds: XLA decides.
+    Methods that do not look into the arrays of a table learn on it as on any simulator. The
+    `threads` of its worlds are ignored: XLA decides.
     """
-    compiled = tabular_compiled(task)
+    if isinstance(task, SimulatedTask):
+        return task
+    world = tabular_world(task)
 
     def make_environment(render_mode: str | None) -> TabularWorldEnvironment:
-        return TabularWorldEnvironment(task, compiled, render_mode=render_mode)
+        return TabularWorldEnvironment(task, world, render_mode=render_mode)
 
-    return SimulatedTask(
-        name=task.name,
-        options={"horizon": task.horizon, "tables_sha256": tables_sha256(task)},
-        observation_space=compiled.observation_space,
-        action_space=compiled.action_space,
-        horizon=task.horizon,
-        constraints=compiled.constraints,
-        make_worlds=lambda number, threads: CompiledWorlds(compiled, number),
-        make_environment=make_environment,
+    options = {"horizon": task.horizon, "tables_sha256": tables_sha256(task)}
+    return dataclasses.replace(
+        task_from_jax(world, options=options), make_environment=make_environment
     )

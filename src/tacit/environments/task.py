@@ -1,14 +1,17 @@
-"""What a task is that can only be simulated: a name, two spaces and a way to make worlds."""
+"""A task that can only be simulated: a name, two spaces and a way to make worlds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 from gymnasium.vector import VectorEnv
 
-from tacit.environments.jax_world import CompiledTask
 from tacit.environments.worlds import Worlds
+from tacit.errors import TaskError
+
+if TYPE_CHECKING:  # tasks that need no JAX are made without importing it
+    from tacit.environments.jax_world import JaxWorld
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +30,11 @@ class SimulatedTask:
         broken_starts: share of the starts that break a rule before anything is done; None where
             that is not known.
         data_sha256: of the recordings that the task replays; empty where there are none.
-        compiled: of a task written as pure JAX functions, those functions; see `CompiledTask`.
+        jax_world: the pure functions of a task that is written in JAX; see `JaxWorld`.
         make_vector: `make_vector(number)` builds one Gymnasium environment of that many worlds,
             where there is a faster one than Gymnasium makes itself.
+        observation_names: a word for every observed number, e.g. "x velocity". Where none are
+            given they become "observation 0", "observation 1" and so on.
     """
 
     name: str
@@ -42,8 +47,21 @@ class SimulatedTask:
     make_environment: Callable[[str | None], gymnasium.Env[Any, Any]]
     broken_starts: float | None = None
     data_sha256: str = ""
-    compiled: CompiledTask | None = None
-    make_vector: Callable[[int], VectorEnv[Any, Any, Any]] | None = None
+    jax_world: "JaxWorld | None" = None
+    make_vector: Callable[..., VectorEnv[Any, Any, Any]] | None = None
+    observation_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        size = self.observation_space.shape[0]
+        names = tuple(self.observation_names)
+        if not names:
+            names = tuple(f"observation {place}" for place in range(size))
+        if len(names) != size or not all(isinstance(name, str) and name for name in names):
+            raise TaskError(
+                f"observation_names of {self.name} must be {size} words, one for every observed "
+                f"number, not {self.observation_names!r}"
+            )
+        object.__setattr__(self, "observation_names", names)
 
     def worlds(self, number: int, *, threads: int | None = None) -> Worlds:
         """`number` worlds of this task, on `threads` threads (None: as many as there are cores)."""

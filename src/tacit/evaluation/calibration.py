@@ -1,16 +1,37 @@
-"""Does a stated probability mean what it says: expected calibration error."""
+"""The expected calibration error (ECE): does a stated probability mean what it says?
 
+`calibration_error` is the paper's experiment, of trajectories and the feasibility that a constraint
+states for them. On simulators it plays at most 60 batches of 64 episodes: fewer than 50
+trajectories of a kind are an error, fewer than were asked for a warning, and then equally many of
+both kinds are used. `expected_calibration_error` is the number itself, of any probabilities.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
-from tacit.errors import ArgumentError
+from tacit.argument_checks import check_choice, check_count, check_seed
+from tacit.control.table_policy import TablePolicy
+from tacit.control.tabular_expert import roll_out
+from tacit.environments.tabular import TabularTask
+from tacit.environments.task import SimulatedTask
+from tacit.errors import ArgumentError, TaskError
+from tacit.evaluation.evaluate import task_to_judge
 from tacit.evaluation.intervals import finite
+from tacit.evaluation.simulated_calibration import (
+    Aggregate,
+    aggregated,
+    shortage,
+    stated_and_true,
+)
+from tacit.inference.result import Result
 
 Subject = Literal["prediction", "feasible"]
+MOST_BATCHES = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +86,7 @@ def calibration_table(
 
     Bins are open below and closed above, ((m - 1) / M, m / M], as in Guo et al.; 0 is in the first.
     """
-    stated, truth = check(probabilities, labels)
+    stated, truth = check_labelled(probabilities, labels)
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
         raise ArgumentError(f"bins must be a whole number of at least 1, not {bins!r}")
     if subject not in ("prediction", "feasible"):
@@ -83,8 +104,8 @@ def calibration_table(
     return CalibrationTable(edges, counts, correct / number, confidence / number)
 
 
-def check(probabilities: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities in [0, 1] and as many labels of 0 or 1."""
+def check_labelled(probabilities: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """The probabilities and the labels as booleans, checked; an error names the first bad one."""
     stated, truth = finite("probabilities", probabilities), finite("labels", labels)
     if stated.ndim != 1 or stated.shape != truth.shape:
         raise ArgumentError(
@@ -100,3 +121,101 @@ def check(probabilities: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.n
     if len(odd):
         raise ArgumentError(f"labels[{odd[0]}] = {truth[odd[0]]:g} is neither 0 nor 1")
     return stated, truth == 1
+
+
+def calibration_error(
+    result: Result,
+    task: SimulatedTask | None = None,
+    *,
+    number: int = 250,
+    confidence: float | None = None,
+    subject: Subject = "prediction",
+    aggregate: Aggregate = "product",
+    behaviours: Sequence[Any] = (),
+    seed: int = 51,
+    threads: int | None = None,
+) -> float:
+    """ECE of the constraint on `number` feasible and as many infeasible trajectories.
+
+    The stated probability of a trajectory is made from phi(s_t, a_t) of its T steps, its label is
+    the true rule's (which on simulated tasks looks at where a step leads). The paper does not
+    say whose trajectories it simulates. Ours come, as equally as both kinds allow, from the
+    result's own policy, the same with a share of its actions random (every second one on tables;
+    20 % and 50 % on simulators), random actions, and `behaviours`.
+
+    Arguments:
+        result: from `tacit.infer` or `tacit.load`.
+        task: a simulated task in place of the result's own.
+        number: of trajectories of each kind.
+        confidence: to read the constraint at, by default its own.
+        subject: see `expected_calibration_error`.
+        aggregate: from steps to trajectories, see `simulated_calibration.aggregated`.
+        behaviours: on simulated tasks, more policies (functions of a batch of observations, or
+            agents with `predict`), for example one trained without the rule.
+        seed: of everything random; on simulated tasks, the first of the episodes' seeds.
+        threads: for the simulator, None for all cores; it does not change the numbers.
+    """
+    check_choice("aggregate", aggregate, ("product", "mean", "worst"))
+    number = check_count("number", number)
+    if isinstance(result.policy, TablePolicy):
+        if task is not None or len(behaviours):
+            raise ArgumentError("`task` and `behaviours` are for results on simulated tasks only")
+        stated, feasible = tabular_stated(result, number, confidence, aggregate, seed)
+    else:
+        stated, feasible = stated_and_true(
+            result,
+            task_to_judge(result, task),
+            number=number,
+            confidence=confidence,
+            aggregate=aggregate,
+            behaviours=behaviours,
+            seed=check_seed(seed),
+            threads=threads,
+        )
+    return expected_calibration_error(stated, feasible, subject=subject)
+
+
+def tabular_stated(
+    result: Result, number: int, confidence: float | None, aggregate: Aggregate, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Stated feasibility and true label of 2 n trajectories on a table."""
+    states, actions, feasible = labelled_episodes(result, number, np.random.default_rng(seed))
+    steps = result.constraint.feasibility(states[..., None], actions[..., None], confidence)
+    return aggregated(steps, np.full(len(steps), steps.shape[1]), aggregate), feasible
+
+
+def labelled_episodes(
+    result: Result, number: int, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """States [2 n, H], actions [2 n, H] and labels [2 n]: half of them feasible."""
+    task, policy = result.task, result.policy
+    assert isinstance(task, TabularTask)
+    assert isinstance(policy, TablePolicy)
+    uniform = np.full_like(policy.table, 1 / task.number_of_actions)
+    behaviours = (policy.table, (policy.table + uniform) / 2, uniform)
+    kept: dict[bool, list[tuple[np.ndarray, np.ndarray]]] = {True: [], False: []}
+    have = {True: 0, False: 0}
+    for batch in range(MOST_BATCHES):
+        states, actions = roll_out(task, behaviours[batch % 3], number, generator)
+        states = states[:, :-1]
+        feasible = ~(task.costs[states, actions] > 0).any(axis=1)
+        for label in (True, False):
+            # A third from each behaviour, or more where a behaviour makes too few of a kind.
+            share = -(-number // 3) if batch < 3 else number
+            chosen = np.flatnonzero(feasible == label)[: min(share, number - have[label])]
+            kept[label].append((states[chosen], actions[chosen]))
+            have[label] += len(chosen)
+        if min(have.values()) >= number:
+            return assemble(kept, number)
+    raise TaskError(shortage(task.name, have, number))
+
+
+def assemble(
+    kept: dict[bool, list[tuple[np.ndarray, np.ndarray]]], number: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One array of states, one of actions, and the labels."""
+    states, actions = (
+        np.concatenate([part[place] for label in (True, False) for part in kept[label]])
+        for place in (0, 1)
+    )
+    return states, actions, np.arange(2 * number) < number

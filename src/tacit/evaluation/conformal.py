@@ -22,17 +22,17 @@ from scipy import stats
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate, rate_interval
-from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.constraint import Constraint
 
 ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What held-out demonstrations say of a constraint.
+    """How far held-out demonstrations satisfy a constraint, and the constraint adjusted to them.
 
     Fields:
-        rate: the share of fresh expert episodes that is to satisfy it.
+        rate: the share of fresh expert episodes that should satisfy it.
         satisfied: the share of held-out episodes that satisfy it as it was: no step below full
             feasibility, which only the readings `graded` and `hard` ever give.
         at_least: the share of fresh episodes that satisfy it now, with 95 % certainty.
@@ -44,18 +44,16 @@ class Calibration:
     satisfied: Estimate
     at_least: float
     threshold: float
-    constraint: LearnedConstraint
+    constraint: Constraint
 
     @property
     def adjusted(self) -> bool:
-        """Whether it had to be loosened."""
+        """Whether the constraint had to be loosened."""
         return self.threshold < 1
 
 
-def calibrate(
-    constraint: LearnedConstraint, held_out: Trajectories, *, rate: float = 0.9
-) -> Calibration:
-    """Check `constraint`, and loosen it as far as fresh episodes are to satisfy it at a rate.
+def calibrate(constraint: Constraint, held_out: Trajectories, *, rate: float = 0.9) -> Calibration:
+    """Check `constraint`, and loosen it until fresh episodes satisfy it at a rate.
 
     Arguments:
         constraint: learned from *other* demonstrations of the same experts.
@@ -69,7 +67,7 @@ def calibrate(
     if constraint.threshold < 1:
         raise ArgumentError("this constraint has been calibrated already; give the original")
     number = len(held_out)
-    # A hair more, lest 0.1 * 10 be 0.99...
+    # Slightly more, because 0.1 * 10 may be 0.99...
     place = int((1 - rate) * (number + 1) + 1e-9)
     if place < 1:
         least = int(np.ceil(1 / (1 - rate) - 1e-9)) - 1
@@ -94,9 +92,9 @@ def calibrate(
 
 
 def lowest_feasibility(
-    constraint: LearnedConstraint, demonstrations: Trajectories
+    constraint: Constraint, demonstrations: Trajectories
 ) -> Float[np.ndarray, " n"]:
-    """Of every episode the feasibility of its least feasible step."""
+    """The feasibility of the least feasible step of each episode."""
     steps = demonstrations.actions.shape[1]
     feasibility = constraint.feasibility(
         demonstrations.observations[:, :steps], demonstrations.actions

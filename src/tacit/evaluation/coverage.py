@@ -1,11 +1,11 @@
-"""Does a learned constraint keep its promise: what it allows is allowed, as often as it says."""
+"""How often a learned constraint keeps its promise that what it allows is truly allowed."""
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from tacit.control.soft_planning import soft_value_iteration, visit_probability
+from tacit.control.planning import soft_value_iteration, visit_probability
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import (
@@ -23,7 +23,7 @@ def joint_coverage(
 ) -> Estimate:
     """The share of data sets in which every reachable state that is allowed is truly allowed.
 
-    A learned constraint that allows nothing is right. The interval is Wilson's, as data sets are
+    A constraint that allows nothing counts as right. The interval is Wilson's, as data sets are
     independent.
 
     Arguments:
@@ -33,7 +33,7 @@ def joint_coverage(
         reachable: [X], True for the queries that count (`reachable_queries`).
         level: confidence of the interval.
     """
-    learned, truth = counted(allowed, truly_allowed, reachable)
+    learned, truth = at_reachable(allowed, truly_allowed, reachable)
     wrong = (learned & ~truth).any(axis=1)
     return rate_interval(int((~wrong).sum()), len(learned), level)
 
@@ -58,7 +58,7 @@ def pointwise_coverage(
     Arguments are those of `joint_coverage`, and the `seed` of the bootstrap.
     """
     check_level(level)
-    learned, truth = counted(allowed, truly_allowed, reachable)
+    learned, truth = at_reachable(allowed, truly_allowed, reachable)
     pairs = learned.sum(axis=1)
     right = (learned & truth).sum(axis=1)[pairs > 0]
     pairs = pairs[pairs > 0]
@@ -122,14 +122,14 @@ def distance_to_oracle(
         raise ArgumentError(
             f"feasibility {list(learned.shape)} and oracle {list(wanted.shape)} do not broadcast"
         ) from None
-    check_some(where)
+    check_reachable(where)
     return gap.mean(axis=-1)
 
 
-def counted(
+def at_reachable(
     allowed: ArrayLike, truly_allowed: ArrayLike, reachable: ArrayLike
 ) -> tuple[Bool[np.ndarray, "datasets Y"], Bool[np.ndarray, " Y"]]:
-    """What is learned and what is true, of the reachable queries only."""
+    """The learned [datasets, Y] and the true [Y] answers, at the Y reachable queries only."""
     learned, truth = truths("allowed", allowed), truths("truly_allowed", truly_allowed)
     where = truths("reachable", reachable)
     if learned.ndim != 2 or truth.shape != learned.shape[1:] or where.shape != learned.shape[1:]:
@@ -139,18 +139,18 @@ def counted(
         )
     if len(learned) == 0:
         raise ArgumentError("allowed holds no data set; there must be at least one")
-    check_some(where)
+    check_reachable(where)
     return learned[:, where], truth[where]
 
 
-def check_some(reachable: Bool[np.ndarray, " X"]) -> None:
-    """At least one query counts."""
+def check_reachable(reachable: Bool[np.ndarray, " X"]) -> None:
+    """Refuse an array in which no query is reachable."""
     if not reachable.any():
         raise ArgumentError("reachable is False everywhere: there is nothing to judge")
 
 
 def truths(name: str, values: ArrayLike) -> Bool[np.ndarray, "..."]:
-    """An array of booleans; numbers are refused, as 0.5 is neither."""
+    """The values as an array of booleans; numbers are refused, as 0.5 is neither."""
     array = np.asarray(values)
     if array.dtype != np.bool_:
         raise ArgumentError(f"{name} must be an array of booleans, not of {array.dtype}")

@@ -1,23 +1,33 @@
-"""How good is a result against the truth."""
+"""How good is a result against the truth: exactly on tables, else by fresh episodes."""
 
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Any
 
+import gymnasium
 import numpy as np
 from jaxtyping import Float
 
 from tacit.argument_checks import check_count
+from tacit.control.actor import Actor
+from tacit.control.play import Episodes, as_function, play
+from tacit.control.table_policy import TablePolicy
 from tacit.control.tabular_expert import roll_out
 from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular_world import simulator_of
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.evaluation.execution import SimulatedOutcome, executed, simulated_task, summed
 from tacit.evaluation.intervals import Estimate, mean_interval, rate_interval
 from tacit.evaluation.violation import exact_performance
-from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.constraint import Constraint
 from tacit.inference.ending import breaks
 from tacit.inference.result import Result
 
 EXECUTED_EPISODES = 100
+WORLDS = 50
+FIRST_EXECUTED = 51
+"""The paper trains on seeds 1 to 50 and executes from here on."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,7 @@ class Evaluation:
 
 
 def evaluate(
-    result: Result | SimulatedOutcome,
+    result: Result,
     task: TabularTask | SimulatedTask | None = None,
     *,
     episodes: int | None = None,
@@ -57,25 +67,25 @@ def evaluate(
 ) -> Evaluation:
     """The result's policy on `task` (its own unless given), judged by the true rule.
 
-    On tabular tasks exact by default: the intervals then have no width. With `episodes`, by rolling
-    out that many, as one has to do on tasks without exact dynamics.
+    The policy of a table is judged exactly by default: the intervals then have no width. With
+    `episodes`, by rolling out that many, as one has to do on tasks without exact dynamics.
 
-    On simulated tasks this is the paper's *execution phase*: no learning, no exploration, fresh
-    episodes on the true task. Episode i draws all its randomness from `seed + i`. The paper trains
-    on seeds 1 to 50 and executes on 51 to 100, which we read as one episode per seed: that is
-    `episodes=50, seed=51`. What training looked like at its end comes along as `training`.
+    All others go through the paper's *execution phase*: no learning, no exploration, fresh episodes
+    on the true task. Episode i draws all its randomness from `seed + i`. The paper trains on seeds
+    1 to 50 and executes on 51 to 100, which we read as one episode per seed: that is `episodes=50,
+    seed=51`. What training looked like at its end comes along as `training`.
 
     Arguments:
         result: from `tacit.infer` or `tacit.load`.
         task: of the same sizes as the one it was learned on; needed where a loaded result could
             not make its task again.
-        episodes: how many; by default 100 on simulated tasks, none (exact) on tabular ones.
+        episodes: how many; by default 100, or none (exact) for the policy of a table.
         seed: of the episodes.
         threads: for the simulator, None for all cores; it does not change the numbers.
     """
-    if isinstance(result, Result):
-        return evaluate_tabular(result, result.task if task is None else task, episodes, seed)
-    chosen = simulated_task(result, task)
+    if isinstance(result.policy, TablePolicy):
+        return evaluate_table(result.policy, task or result.task, episodes, seed)
+    chosen = task_to_judge(result, task)
     number = EXECUTED_EPISODES if episodes is None else check_episodes(episodes)
     rule = learned_rule(result)
     rows, broken = [], []
@@ -85,43 +95,44 @@ def evaluate(
     training, against = result.training, np.concatenate(broken)
     return replace(
         summary(np.concatenate(rows)),
-        training=summary(training) if training is not None and len(training) else None,
+        training=summary(training) if len(training) else None,
         rule_violation=rate_interval(int(against.sum()), number) if rule else None,
     )
 
 
-def learned_rule(result: SimulatedOutcome) -> LearnedConstraint | None:
+def learned_rule(result: Result) -> Constraint | None:
     """The constraint, if it is one whose confidence is a promise about every step."""
     rule = result.constraint
-    if isinstance(rule, LearnedConstraint) and rule.promises and not rule.over_time:
-        return rule
-    return None
+    return rule if rule.promises and not rule.over_time else None
 
 
-def evaluate_tabular(
-    result: Result, task: TabularTask | SimulatedTask, episodes: int | None, seed: int
+def evaluate_table(
+    policy: TablePolicy,
+    task: TabularTask | SimulatedTask | None,
+    episodes: int | None,
+    seed: int,
 ) -> Evaluation:
     """Exactly, or by rolling out episodes."""
     if not isinstance(task, TabularTask):
         raise ArgumentError(
-            f"this result was learned on the tabular task {result.task.name}; its policy does not "
-            f"fit {getattr(task, 'name', task)!r}, which is a {type(task).__name__}"
+            "this policy is of a table and cannot be judged on "
+            f"{getattr(task, 'name', task)!r}, which is a {type(task).__name__}"
         )
     expected = (task.horizon, task.number_of_states, task.number_of_actions)
-    if result.policy.shape != expected:
+    if policy.table.shape != expected:
         raise ArgumentError(
-            f"a policy of the shape {list(result.policy.shape)} does not fit {task.name}, "
+            f"a policy of the shape {list(policy.table.shape)} does not fit {task.name}, "
             f"which needs {list(expected)}"
         )
     if episodes is None:
-        exact = exact_performance(task, result.policy)
+        exact = exact_performance(task, policy.table)
         return Evaluation(
             Estimate.exact(exact.violation),
             Estimate.exact(exact.reward),
             Estimate.exact(exact.feasible_reward),
         )
     number = check_episodes(episodes)
-    states, actions = roll_out(task, result.policy, number, np.random.default_rng(seed))
+    states, actions = roll_out(task, policy.table, number, np.random.default_rng(seed))
     pairs = states[:, :-1], actions
     rewards = task.rewards[pairs].sum(axis=1)
     violated = (task.costs[pairs] > 0).any(axis=1)
@@ -148,3 +159,80 @@ def check_episodes(episodes: int) -> int:
     if isinstance(episodes, int) and episodes < 2:
         raise ArgumentError(f"episodes must be at least 2 for an interval, not {episodes}")
     return check_count("episodes", episodes)
+
+
+def execute(
+    task: SimulatedTask, policy: Any, *, episodes: int, seed: int, threads: int | None = None
+) -> Float[np.ndarray, "m 4"]:
+    """Reward, feasible reward (0 if violated), violated and length of each episode."""
+    played = executed(task, policy, episodes=episodes, seed=seed, threads=threads)
+    return np.concatenate([summed(part) for part in played])
+
+
+def executed(
+    task: SimulatedTask, policy: Any, *, episodes: int, seed: int, threads: int | None = None
+) -> Iterator[Episodes]:
+    """So many episodes, some at a time.
+
+    Episode i draws all its randomness from `seed + i`, whatever the number of threads. Episodes
+    are played in up to 50 worlds at a time, the first of each world.
+    """
+    act = as_function(policy)
+    number = min(episodes, WORLDS)
+    with closing(task.worlds(number, threads=threads)) as worlds:
+        for start in range(0, episodes, number):
+            wanted = np.arange(min(number, episodes - start))
+            yield play(worlds, act, seed=seed + start).chosen(wanted)
+
+
+def summed(episodes: Episodes) -> Float[np.ndarray, "m 4"]:
+    """One row for each episode, as in `Result.training`; NaN where nobody knows."""
+    rewards = episodes.rewards.sum(axis=1, dtype=np.float64)
+    violated = episodes.violated.astype(np.float64)
+    if not episodes.costs.shape[-1]:
+        violated[:] = np.nan
+    return np.stack([rewards, rewards * (1 - violated), violated, episodes.lengths], axis=1).astype(
+        np.float64
+    )
+
+
+def task_to_judge(result: Result, task: TabularTask | SimulatedTask | None) -> SimulatedTask:
+    """The task to judge the result on: the one given, or its own; an error if it does not fit."""
+    chosen = result.task if task is None else task
+    if chosen is None:
+        raise ArgumentError(
+            "this result does not know its task (an environment of one's own cannot be saved): "
+            "give the task, as in tacit.evaluate(result, task)"
+        )
+    if not isinstance(chosen, TabularTask | SimulatedTask):
+        raise ArgumentError(
+            "this result was learned on a simulated task and cannot be judged on a "
+            f"{type(chosen).__name__}: give a task, as tacit.make returns one"
+        )
+    chosen = simulator_of(chosen)
+    own = sizes_of_policy(result)
+    if own is not None and own != (wanted := sizes(chosen)):
+        raise ArgumentError(
+            f"the policy takes {own[0]} observed numbers and gives {own[1]}, but {chosen.name} "
+            f"shows {wanted[0]} and takes {wanted[1]}: give the task that it was learned on, or "
+            "one like it"
+        )
+    return chosen
+
+
+def sizes(task: SimulatedTask) -> tuple[int, str]:
+    """How many numbers an observation has, and what actions are, in words."""
+    space = task.action_space
+    discrete = isinstance(space, gymnasium.spaces.Discrete)
+    kind = f"1 of {space.n} actions" if discrete else f"{np.prod(space.shape)} continuous actions"
+    return int(np.prod(task.observation_space.shape)), kind
+
+
+def sizes_of_policy(result: Result) -> tuple[int, str] | None:
+    """The same as `sizes` of what the policy was made for; None where nobody knows."""
+    policy: Any = result.policy
+    if isinstance(policy, Actor):
+        outputs = len(policy.biases[-1])
+        kind = f"1 of {outputs} actions" if policy.std is None else f"{outputs} continuous actions"
+        return len(policy.weights[0]), kind
+    return sizes(result.task) if isinstance(result.task, SimulatedTask) else None

@@ -71,6 +71,9 @@ def rate_interval(successes: int, trials: int, level: float = 0.95) -> Estimate:
         successes: how many trials succeeded.
         trials: n, at least 1; they must be independent of each other.
         level: confidence of the interval.
+
+    >>> str(rate_interval(3, 50))
+    '0.06 [0.02, 0.16]'
     """
     check_level(level)
     for name, number in (("successes", successes), ("trials", trials)):
@@ -238,7 +241,7 @@ def draw(generator: np.random.Generator, number: int, size: int) -> Float[np.nda
 
 
 def check_level(level: float) -> None:
-    """A confidence level strictly between 0 and 1."""
+    """Refuse a level of confidence that is not strictly between 0 and 1."""
     if not 0 < level < 1:
         raise ArgumentError(f"level must lie between 0 and 1, not {level!r}")
 

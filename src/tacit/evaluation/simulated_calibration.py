@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from tacit.control.play import Act, Episodes, as_function, play
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
-from tacit.evaluation.execution import SimulatedOutcome
+from tacit.inference.result import Result
 
 Aggregate = Literal["product", "mean", "worst"]
 
@@ -26,7 +26,14 @@ RANDOM_SHARES = (0.2, 0.5, 1.0)
 def aggregated(
     feasibility: Float[np.ndarray, "m T"], lengths: np.ndarray, aggregate: Aggregate
 ) -> Float[np.ndarray, " m"]:
-    """The feasibility of each trajectory from that of its steps; see `calibration_error`."""
+    """The feasibility of each trajectory, phi(tau), from that of its T steps, phi(s_t, a_t).
+
+    - "product", the paper's: phi(tau) = prod_t phi(s_t, a_t). Over long episodes it vanishes for
+      any soft belief (0.99 a step is 0.00004 over 1000), so that all trajectories are called
+      infeasible and the ECE is near 0.5 whatever was learned.
+    - "mean": the geometric mean, phi(tau) to the power of 1 / T; one step at 0 still makes 0.
+    - "worst": the smallest phi of any step, as one step is enough to break a rule.
+    """
     present = np.arange(feasibility.shape[1]) < lengths[:, None]
     stated = np.where(present, np.asarray(feasibility, np.float64), 1.0)
     if aggregate == "worst":
@@ -37,7 +44,7 @@ def aggregated(
 
 
 def stated_and_true(
-    result: SimulatedOutcome,
+    result: Result,
     task: SimulatedTask,
     *,
     number: int,
@@ -47,10 +54,10 @@ def stated_and_true(
     seed: int,
     threads: int | None,
 ) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
-    """Stated feasibility and true label of `number` trajectories of each kind, where there are.
+    """Stated feasibility and true label of `number` trajectories of each kind, or of fewer.
 
-    Behaviours take turns until both kinds suffice. After the first turn only those go on that have
-    shown a kind which is still short, if any has.
+    Behaviours take turns until there are enough of both kinds. From the second turn on, only those
+    are played that have shown a kind of which there are too few, if any has.
     """
     kinds = mixtures(result.policy, task, behaviours)
     found = [{True: np.zeros(0), False: np.zeros(0)} for _ in kinds]
@@ -58,7 +65,7 @@ def stated_and_true(
         steps = result.constraint.feasibility(
             episodes.observations[:, :-1], episodes.actions, confidence
         )
-        if getattr(result.constraint, "over_time", False):
+        if result.constraint.over_time:
             # The feasibility at the last step is that of the whole trajectory already.
             stated = steps[np.arange(len(steps)), episodes.lengths - 1]
         else:
@@ -79,7 +86,7 @@ def batches(
     seed: int,
     threads: int | None,
 ) -> Iterator[tuple[int, Episodes]]:
-    """(which behaviour, 64 episodes of it) until `found` suffices or 60 batches were played."""
+    """(which behaviour, 64 episodes of it), until `found` is enough or 60 batches were played."""
     batch = 0
     with closing(task.worlds(WORLDS, threads=threads)) as worlds:
         while batch < MOST_BATCHES:
@@ -125,7 +132,7 @@ def mixed(act: Act, share: float, space: gymnasium.Space, generator: np.random.G
 def random_actions(
     space: gymnasium.Space, number: int, generator: np.random.Generator
 ) -> np.ndarray:
-    """Uniform in the space; within -1 and 1 where a box has no bounds."""
+    """Actions drawn uniformly from the space; within -1 and 1 where a box has no bounds."""
     if isinstance(space, gymnasium.spaces.Discrete):
         return generator.integers(space.n, size=number)
     assert isinstance(space, gymnasium.spaces.Box)
@@ -157,7 +164,7 @@ def balanced_number(task: SimulatedTask, found: list[dict[bool, np.ndarray]], nu
 
 
 def shortage(name: str, have: dict[bool, int], number: int) -> str:
-    """Which kind of trajectory could not be found."""
+    """The sentence that says which kind of trajectory could not be found."""
     label = min(have, key=lambda kind: have[kind])
     kind = "feasible" if label else "infeasible"
     return f"only {have[label]} of {number} {kind} trajectories were found on {name}"

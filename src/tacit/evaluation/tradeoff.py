@@ -8,21 +8,26 @@ been learned is not learned again. K levels take 1 + (K - 1) / 4 runs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tacit.control.ppo import PPO
+from tacit.argument_checks import check_confidence
+from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.evaluation.evaluate import EXECUTED_EPISODES, evaluate, summary
-from tacit.evaluation.execution import FIRST_EXECUTED, execute
+from tacit.evaluation.evaluate import (
+    EXECUTED_EPISODES,
+    FIRST_EXECUTED,
+    evaluate,
+    execute,
+    summary,
+)
 from tacit.evaluation.intervals import Estimate
-from tacit.inference.counts.model import check_confidence
 from tacit.inference.infer import infer
-from tacit.inference.methods import make_method
-from tacit.inference.simulated_inference import Asked, completed, prepared, summed_up
-from tacit.runs.continued import Told
+from tacit.inference.loop import Inference
+from tacit.inference.method import Method, NamedMethod
+from tacit.inference.methods import chosen_method
+from tacit.runs.resumable_run import ProgressCallback
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 SHARE = 0.25
@@ -54,65 +59,77 @@ def tradeoff(
     task: TabularTask | SimulatedTask,
     demonstrations: Trajectories,
     *,
+    method: NamedMethod | str | None = None,
     confidences: Sequence[float] = LEVELS,
     seed: int = 0,
     forward: PPO | None = None,
     folder: Path | str | None = None,
     threads: int | None = None,
-    progress: Told | None = None,
-    **settings: Any,
+    progress: ProgressCallback | None = None,
 ) -> list[Choice]:
-    """Violation and feasible reward of CA-ICRL at several confidences, the lowest first.
+    """Violation and feasible reward at several confidences, the lowest first.
 
     Arguments:
         task: from `tacit.make`.
         demonstrations: what the experts did.
+        method: as for `tacit.infer`; one that learns by acting must answer at every confidence.
         confidences: the levels to choose from.
         seed: of everything random.
-        forward: settings of PPO on simulated tasks; None for those of the task.
+        forward: settings of PPO; None for those of the task.
         folder: where to keep the full run; after a stop the same call continues it.
         threads: for the simulator.
         progress: is told the numbers of every update.
-        settings: of CA-ICRL, as for `tacit.infer`.
     """
     levels = sorted(confidences)
     if not levels or len(set(levels)) < len(levels):
         raise ArgumentError(f"confidences must be some that differ, not {list(confidences)}")
     for level in levels:
         check_confidence(level)
-    if isinstance(task, TabularTask):
-        return [exact_choice(task, demonstrations, level, seed, settings) for level in levels]
-    if not make_method("ca-icrl", task, settings).any_confidence:
-        raise ArgumentError("objective 'quantile' is trained for one confidence only")
-    asked = Asked("ca-icrl", levels[-1], seed, settings, forward)
-    run, described = prepared(task, demonstrations, asked, threads)
+    chosen = chosen_method(method, task)
+    if not isinstance(chosen, Method):
+        return [
+            choice_of(task, demonstrations, level, method=chosen, seed=seed) for level in levels
+        ]
+    if not chosen.any_confidence:
+        raise ArgumentError(
+            f"method {chosen.name!r} with these settings answers at one confidence only"
+        )
     choices = []
-    try:
-        completed(run, described, folder, progress, None)
+    with Inference.of(
+        task, demonstrations, chosen, levels[-1], seed=seed, forward=forward, threads=threads
+    ) as run:
+        run.finish(folder, progress)
         for level in reversed(levels):
             if level != levels[-1]:
-                run.turn_to(level, run.experts, SHARE)
-                completed(run, described, None, progress, None)
-            policy = summed_up(run, described, threads).policy
-            rows = execute(
-                task, policy, episodes=EXECUTED_EPISODES, seed=FIRST_EXECUTED, threads=threads
-            )
-            report = summary(rows)
-            known = report.violation.value == report.violation.value
-            reward = report.feasible_reward if known else report.reward
-            choices.append(Choice(level, report.violation, reward))
-    finally:
-        run.close()
+                run.continue_at(level, run.experts, SHARE)
+                run.finish(None, progress)
+            choices.append(played(level, run, threads))
     return choices[::-1]
 
 
-def exact_choice(
-    task: TabularTask,
+def played(level: float, run: Inference, threads: int | None) -> Choice:
+    """What the run's policy does in fresh episodes."""
+    rows = execute(
+        run.task,
+        run.result().policy,
+        episodes=EXECUTED_EPISODES,
+        seed=FIRST_EXECUTED,
+        threads=threads,
+    )
+    report = summary(rows)
+    known = report.violation.value == report.violation.value
+    return Choice(level, report.violation, report.feasible_reward if known else report.reward)
+
+
+def choice_of(
+    task: TabularTask | SimulatedTask,
     demonstrations: Trajectories,
     level: float,
+    *,
+    method: NamedMethod,
     seed: int,
-    settings: dict[str, Any],
 ) -> Choice:
-    """On a tabular task every level is computed by itself."""
-    report = evaluate(infer(task, demonstrations, confidence=level, seed=seed, **settings))
+    """What an exact method gives at one level; every level is computed by itself."""
+    result = infer(task, demonstrations, method=method, confidence=level, seed=seed)
+    report = evaluate(result)
     return Choice(level, report.violation, report.feasible_reward)

@@ -19,7 +19,7 @@ ROW_SUM_TOLERANCE = 1e-5  # a float32 policy is off by about 1e-7
 
 @dataclass(frozen=True)
 class Performance:
-    """What a policy is worth, exactly; expectations over episodes.
+    """Violation and reward of a policy, exactly: expectations over episodes.
 
     Attributes:
         violation: probability that at least one step of the episode violates.
@@ -41,17 +41,12 @@ def violation_rate(trajectories: Trajectories, *, level: float = 0.95) -> Estima
 def feasible_reward(trajectories: Trajectories, *, level: float = 0.95, seed: int = 0) -> Estimate:
     """The mean over all episodes of the episode's reward, 0 where it violates.
 
-    The paper's words leave open whether violated episodes are dropped or count as 0; the
-    benchmark's code counts them as 0, and so do we.
+    The paper does not say whether violated episodes are dropped or count as 0; the benchmark's
+    code counts them as 0, and so do we.
     """
     return mean_interval(
         np.where(trajectories.violated, 0.0, trajectories.returns), level=level, seed=seed
     )
-
-
-def episode_reward(trajectories: Trajectories, *, level: float = 0.95, seed: int = 0) -> Estimate:
-    """The mean reward of an episode, violated or not."""
-    return mean_interval(trajectories.returns, level=level, seed=seed)
 
 
 def performance_of(

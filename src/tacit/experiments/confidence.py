@@ -1,4 +1,4 @@
-"""Does a confidence level mean what it says where nothing is exact? CA-ICRL on a simulated task.
+"""Does a confidence level mean what it says where nothing is exact? The default on a simulator.
 
 Every number of demonstrations at every confidence, over several seeds: each combination is a
 comparison of `tacit.experiments.methods` with one method, in a folder of its own.
@@ -14,14 +14,14 @@ import numpy as np
 
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate, mean_interval, rate_interval
-from tacit.experiments.coverage import write_json
 from tacit.experiments.methods import run_methods
 from tacit.experiments.methods_cell import Comparison, Record
-from tacit.experiments.methods_table import number, percent, pipes
 from tacit.experiments.methods_workers import Notice, Progress
-from tacit.reports.number_panels import Curve, number_panels
-from tacit.reports.png_file import write_png
+from tacit.reports.confidence_curves import Curve, number_panels
+from tacit.reports.style import write_png
+from tacit.reports.table import four_digits, markdown_table, percent
 from tacit.runs.atomic_write import atomic_write
+from tacit.runs.json_file import write_json
 
 COLUMNS = ["N", "confidence", "violation", "at most", "worst seed", "feasible reward", "training"]
 
@@ -80,7 +80,7 @@ def run_confidence(
         records = run_methods(
             out / f"{size}-{level:g}",
             dataclasses.replace(comparison, number=size, confidence=level),
-            methods=("ca-icrl",),
+            methods=("reach",),
             seeds=seeds,
             processes=processes,
             threads=threads,
@@ -123,12 +123,18 @@ def confidence_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
             percent(row.violation),
             percent(1 - row.confidence) + ("" if row.kept else " (broken)"),
             percent(row.worst),
-            f"{number(row.reward.value)} [{number(row.reward.low)}, {number(row.reward.high)}]",
+            reward_cell(row.reward),
             percent(row.training),
         ]
         for row in rows
     ]
     return COLUMNS, lines
+
+
+def reward_cell(reward: Estimate) -> str:
+    """A reward with its interval, to four digits."""
+    value, low, high = map(four_digits, (reward.value, reward.low, reward.high))
+    return f"{value} [{low}, {high}]"
 
 
 def write_all(out: Path, comparison: Comparison, rows: list[Row]) -> None:
@@ -140,8 +146,8 @@ def write_all(out: Path, comparison: Comparison, rows: list[Row]) -> None:
     write_json(out / "confidence.json", content)
     with atomic_write(out / "confidence.md") as part:
         part.write_text(
-            f"# CA-ICRL on {comparison.task}, {comparison.steps:,} steps, {rows[0].seeds} seeds\n\n"
-            f"{pipes(*confidence_table(rows))}\n",
+            f"# reach on {comparison.task}, {comparison.steps:,} steps, {rows[0].seeds} seeds\n\n"
+            f"{markdown_table(*confidence_table(rows))}\n",
             encoding="utf-8",
         )
     curves = [

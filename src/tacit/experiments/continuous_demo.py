@@ -12,10 +12,10 @@ from tacit.environments.task import SimulatedTask
 from tacit.evaluation.evaluate import Evaluation, evaluate
 from tacit.evaluation.tradeoff import Choice, tradeoff
 from tacit.inference.infer import infer
-from tacit.inference.reach.model import Rule
-from tacit.inference.simulated_result import SimulatedResult
-from tacit.reports.feasibility_curve import feasibility_curve
-from tacit.reports.number_panels import Curve, number_panels
+from tacit.inference.reach.rules import Rule
+from tacit.inference.result import Result
+from tacit.reports.confidence_curves import Curve, number_panels
+from tacit.reports.feasibility_curves import feasibility_curve
 from tacit.reports.page import Fact, Page, Section
 
 NUMBER = 50
@@ -33,7 +33,7 @@ class ContinuousDemonstration:
     task: SimulatedTask
     expert: Expert
     demonstrations: Trajectories
-    result: SimulatedResult
+    result: Result
     report: Evaluation
     choices: list[Choice]
 
@@ -91,7 +91,7 @@ def rule_facts(rules: Sequence[Rule]) -> list[Fact]:
     return [
         Fact(
             f"{place} rule",
-            f"{('x', 'y')[rule.quantity]} {'≥' if rule.side == 'below' else '≤'} {rule.limit:.3f}",
+            f"{rule.name} {'≥' if rule.side == 'below' else '≤'} {rule.limit:.3f}",
             f"{rule.against:.0f} of {NUMBER} experts speak against going further",
         )
         for place, rule in zip(("strongest", "second"), rules, strict=False)

@@ -20,11 +20,15 @@ from tacit.environments.tabular import TabularTask
 from tacit.errors import StorageError
 from tacit.evaluation.coverage import reachable_queries, unconstrained_visits
 from tacit.experiments.coverage_cell import Cell, measure
-from tacit.inference.counts.method import TabularCAICRL
+from tacit.inference.confidence.votes import COUNTED_VOTES, LEARNED_VOTES
+from tacit.inference.counts.counts import Counts
+from tacit.inference.counts.likelihood import Likelihood
+from tacit.inference.counts.method import TableMethod
 from tacit.inference.counts.posterior import RuleFamily, limit_rules, plan_for_rules, subset_rules
 from tacit.reports.coverage_panels import coverage_panels
-from tacit.runs import versions
 from tacit.runs.atomic_write import atomic_write
+from tacit.runs.json_file import read_json, write_json
+from tacit.runs.settings_file import installed_versions
 
 COLUMNS: tuple[str, ...] = (
     "task",
@@ -81,18 +85,20 @@ def lab_tasks() -> list[TabularTask]:
     ]
 
 
-def methods() -> list[TabularCAICRL]:
-    """Every combination of objective, votes and reading that makes sense."""
-    learners = [("counts", votes) for votes in ("visits", "visits-fallible")]
-    learners += [
-        (objective, votes)
-        for objective in ("evidence", "quantile")
-        for votes in ("independent", "abstain")
-    ]
+def methods() -> list[TableMethod]:
+    """Both methods of tables, with every combination of objective, votes and reading."""
     return [
-        TabularCAICRL(objective=objective, votes=votes, reading=reading)  # pyright: ignore[reportArgumentType]
-        for objective, votes in learners
-        for reading in ("graded", "hard", "soft")
+        *(
+            Counts(votes=votes, reading=reading)
+            for votes in COUNTED_VOTES
+            for reading in ("graded", "hard", "soft")
+        ),
+        *(
+            Likelihood(objective=objective, votes=votes, reading=reading)
+            for objective in ("evidence", "quantile")
+            for votes in LEARNED_VOTES
+            for reading in ("graded", "hard", "soft")
+        ),
     ]
 
 
@@ -171,7 +177,7 @@ def claim_folder(out: Path, settings: CoverageSettings, tasks: list[TabularTask]
         "experiment": "coverage",
         "settings": json.loads(json.dumps(asdict(settings))),
         "tasks": [identity(task) for task in tasks],
-        "versions": versions.installed(),
+        "versions": installed_versions(),
     }
     file = out / "settings.json"
     if not file.exists():
@@ -192,22 +198,6 @@ def identity(task: TabularTask) -> str:
     arrays = (task.transitions, task.rewards, task.costs, task.initial)
     numbers = f"{task.horizon} {task.temperature!r} {task.budget!r} {task.rule_on}".encode()
     return f"{task.name} {zlib.crc32(b''.join(map(np.ndarray.tobytes, arrays)) + numbers):08x}"
-
-
-def read_json(file: Path) -> Any:
-    """Read JSON that an earlier run wrote."""
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise StorageError(
-            f"{file}: damaged ({error}); remove it or choose another folder"
-        ) from None
-
-
-def write_json(file: Path, content: object) -> None:
-    """Write JSON, whole or not at all."""
-    with atomic_write(file) as part:
-        part.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def write_csv(file: Path, rows: list[dict[str, Any]]) -> None:

@@ -16,15 +16,15 @@ from tacit.evaluation.coverage import distance_to_oracle, joint_coverage, pointw
 from tacit.evaluation.intervals import mean_intervals
 from tacit.evaluation.violation import performance_of
 from tacit.inference.confidence.belief import Reading, feasibility
-from tacit.inference.confidence.votes import visits_of
 from tacit.inference.counts.many_data_sets import Beliefs, VisitCounts, learn_beliefs, plan_policies
-from tacit.inference.counts.method import TabularCAICRL
+from tacit.inference.counts.method import TableMethod
 from tacit.inference.counts.posterior import (
     ExactPosterior,
     RuleExperts,
     action_counts,
     posteriors,
 )
+from tacit.inference.counts.visits import visits_of
 from tacit.precision import in_double_precision
 
 
@@ -40,7 +40,7 @@ class Cell:
 
 
 def measure(
-    cell: Cell, data_sets: list[Trajectories], methods: list[TabularCAICRL]
+    cell: Cell, data_sets: list[Trajectories], methods: list[TableMethod]
 ) -> list[dict[str, Any]]:
     """Rows of the table for every method and confidence."""
     visits = [visits_of(cell.task, data) for data in data_sets]
@@ -51,7 +51,7 @@ def measure(
         np.stack([steps.any(axis=0) for steps in visits]),
         np.full(len(data_sets), counts.number),
     )
-    learned: dict[TabularCAICRL, Beliefs] = {}
+    learned: dict[TableMethod, Beliefs] = {}
     rows = []
     for method in methods:
         learner = replace(method, reading="graded")
@@ -62,7 +62,7 @@ def measure(
 
 
 def rows_of(
-    cell: Cell, counts: VisitCounts, oracle: ExactPosterior, method: TabularCAICRL, beliefs: Beliefs
+    cell: Cell, counts: VisitCounts, oracle: ExactPosterior, method: TableMethod, beliefs: Beliefs
 ) -> list[dict[str, Any]]:
     """The rows of one method, one per confidence."""
     violation, reward = performances(cell.task, counts, beliefs, cell.confidences, method.reading)
@@ -75,8 +75,8 @@ def rows_of(
         rows.append(
             {
                 "task": cell.task.name,
-                "objective": method.objective,
-                "votes": method.votes,
+                "objective": method.settings().get("objective", method.name),
+                "votes": method.settings()["votes"],
                 "reading": method.reading,
                 "experts": counts.number,
                 "confidence": float(confidence),

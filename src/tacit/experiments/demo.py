@@ -11,8 +11,8 @@ from tacit.environments.tabular import TabularTask
 from tacit.evaluation.coverage import joint_coverage, pointwise_coverage, reachable_queries
 from tacit.evaluation.intervals import Estimate, mean_intervals
 from tacit.experiments.coverage_cell import allowed_sets, performances
+from tacit.inference.counts.counts import Counts
 from tacit.inference.counts.many_data_sets import VisitCounts, learn_beliefs
-from tacit.inference.counts.method import TabularCAICRL
 from tacit.inference.infer import infer
 from tacit.inference.result import Result
 from tacit.sufficiency.answer import Answer
@@ -88,7 +88,7 @@ def confidence_rows(task: TabularTask, expert: Expert, seed: int) -> list[Row]:
     """Violation, reward and coverage at every confidence, over many data sets."""
     seeds = np.random.SeedSequence(seed).generate_state(DATA_SETS, np.uint64)
     counts = VisitCounts.of(task, [collect(expert, NUMBER, seed=int(own)) for own in seeds])
-    beliefs = learn_beliefs(task, counts, CONFIDENCES, TabularCAICRL())
+    beliefs = learn_beliefs(task, counts, CONFIDENCES, Counts())
     violation, reward = performances(task, counts, beliefs, CONFIDENCES, "graded")
     allowed = allowed_sets(beliefs, CONFIDENCES)
     truth = (task.allowed, reachable_queries(task))

@@ -12,15 +12,11 @@ from tacit.experiments.demo import (
     WANTED_CONFIDENCE,
     Demonstration,
 )
-from tacit.reports.figures import (
-    Band,
-    MapPanel,
-    confidence_curves,
-    constraint_maps,
-    coverage_against_confidence,
-    reward_against_number,
-)
+from tacit.reports.confidence_curves import confidence_curves, coverage_against_confidence
+from tacit.reports.maps import MapPanel, constraint_maps
+from tacit.reports.number_curve import reward_against_number
 from tacit.reports.page import Fact, Page, Section
+from tacit.reports.style import Band
 from tacit.reports.table import Table
 
 
@@ -73,9 +69,13 @@ def violation_fact(demo: Demonstration, confidence: float) -> Fact:
 def map_section(demo: Demonstration) -> Section:
     """The true and the learned rule, side by side."""
     constraint = demo.result.constraint
+    states = np.arange(demo.task.number_of_states)
+    idle = np.zeros_like(states)
     panels = [MapPanel("true rule", demo.task.allowed.astype(float))]
     panels += [
-        MapPanel(f"learned, confidence {confidence:g}", constraint.feasibility_map(confidence))
+        MapPanel(
+            f"learned, confidence {confidence:g}", constraint.feasibility(states, idle, confidence)
+        )
         for confidence in SHOWN
     ]
     return Section(

@@ -1,45 +1,45 @@
 """What real drivers hold to: a constraint learned from recorded people, at several confidences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib.figure import Figure
 
-from tacit.control.ppo import PPO
+from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.task import SimulatedTask
 from tacit.highway.driving import highway_of
 from tacit.highway.neighbours import SIGHT
-from tacit.highway.observation import FEATURES, GAP_AHEAD, SPEED, gap_and_speed
+from tacit.highway.observation import GAP_AHEAD, OBSERVATION_NAMES, SPEED, gap_and_speed
 from tacit.highway.recorded_drivers import Recovered, drive
 from tacit.highway.recording import RecordingError
 from tacit.inference.infer import infer
-from tacit.inference.methods import forward_preset
-from tacit.inference.reach.method import ReachCAICRL
-from tacit.inference.reach.model import Rule
-from tacit.inference.simulated_result import SimulatedResult
-from tacit.reports.driving_map import driving_map
-from tacit.reports.feasibility_curve import feasibility_curve
+from tacit.inference.reach.method import Reach
+from tacit.inference.reach.rules import Rule
+from tacit.inference.result import Result
+from tacit.reports.feasibility_curves import feasibility_curve
 from tacit.reports.page import Fact, Page, Section
+from tacit.reports.style import INK, new_figure, style_axes
 from tacit.reports.table import Table
-from tacit.runs.continued import Told
+from tacit.runs.resumable_run import ProgressCallback
 
 SHOWN_POINTS = 4000
-TIME_GAP = len(FEATURES)
+TIME_GAP = len(OBSERVATION_NAMES)
 """The place of the time gap, after the observation's own quantities."""
-HELD = {
-    "votes": "visits-fallible",
-    "ratios": (f"{GAP_AHEAD}/{SPEED[0]}",),
-    "about": (GAP_AHEAD, TIME_GAP),
-    "temptation": 0.5,
-    "able": True,
-}
+METHOD = Reach(
+    votes="visits-fallible",
+    ratios=(f"{GAP_AHEAD}/{SPEED[0]}",),
+    about=(GAP_AHEAD, TIME_GAP),
+    temptation=0.5,
+    start="clone",
+)
 """People err, so that what one of them did is no proof; and what they keep is a distance for their
 speed. Nothing but the two gaps is asked about. Driving is not learned from nothing in a few million
 steps, and who crashes at once has no gap to keep."""
-NAMES = (*FEATURES, "time_gap_ahead")
+NAMES = (*OBSERVATION_NAMES, "time gap ahead")
 UNITS = {GAP_AHEAD: "m", TIME_GAP: "s"}
 WORLDS, STEPS = 512, 3_000_000
 """A quarter of the worlds show what policies would do: shares of episodes, which must not be
@@ -59,7 +59,7 @@ class Drivers:
 
     task: SimulatedTask
     recovered: Recovered
-    result: SimulatedResult
+    result: Result
     levels: tuple[float, ...]
 
     @property
@@ -76,7 +76,7 @@ def learn_from_drivers(
     seed: int = 0,
     folder: Path | None = None,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Drivers:
     """All drivers of a driving task; learned once, at the highest confidence, read at each.
 
@@ -96,20 +96,20 @@ def learn_from_drivers(
     result = infer(
         task,
         recovered.trajectories,
+        method=METHOD,
         confidence=levels[-1],
         seed=seed,
         forward=forward or driving_settings(task),
         folder=folder,
         threads=threads,
         progress=progress,
-        **HELD,
     )
     return Drivers(task, recovered, result, levels)
 
 
 def driving_settings(task: SimulatedTask, steps: int | None = None) -> PPO:
     """The task's settings of PPO with more worlds and as large a batch."""
-    forward = forward_preset(ReachCAICRL, task)
+    forward = Reach.forward(task)
     rollout = max(forward.batch // WORLDS, 1)
     return replace(forward, worlds=WORLDS, rollout=rollout, steps=steps or STEPS)
 
@@ -217,6 +217,42 @@ def map_section(drivers: Drivers, pairs: Float[np.ndarray, "n 2"]) -> Section:
     )
 
 
+def driving_map(
+    gaps: Float[np.ndarray, " g"],
+    speeds: Float[np.ndarray, " s"],
+    maps: Mapping[float, Float[np.ndarray, "s g"]],
+    seen: Float[np.ndarray, "n 2"],
+) -> Figure:
+    """One panel for each confidence: blue where driving is held to be feasible, red where not.
+
+    Arguments:
+        gaps: metres to the leader.
+        speeds: m/s.
+        maps: confidence -> feasibility.
+        seen: (gap, speed) of drivers, drawn as points.
+    """
+    figure = new_figure(3.9, width=8.2)
+    panels = figure.subplots(1, len(maps), sharey=True, squeeze=False)[0]
+    drawn = None
+    for number, (axes, (level, feasibility)) in enumerate(zip(panels, maps.items(), strict=True)):
+        up = "speed (m/s)" if number == 0 else ""
+        style_axes(axes, title=f"confidence {level:g}", across="gap to the leader (m)", up=up)
+        # As a picture: the many small rectangles of a mesh show seams.
+        extent = (gaps[0], gaps[-1], speeds[0], speeds[-1])
+        drawn = axes.imshow(
+            feasibility, extent=extent, aspect="auto", origin="lower", cmap="RdYlBu",
+            vmin=0, vmax=1, interpolation="nearest", zorder=0.5,
+        )  # fmt: skip
+        axes.plot(*seen.T, ".", color=INK, markersize=1.5, alpha=0.35, zorder=2)
+        axes.grid(visible=False)
+        axes.set_xlim(gaps[0], gaps[-1])
+        axes.set_ylim(speeds[0], speeds[-1])
+    assert drawn is not None
+    bar = figure.colorbar(drawn, ax=panels, fraction=0.04, pad=0.02)
+    bar.set_label("feasibility")
+    return figure
+
+
 def gap_section(drivers: Drivers) -> Section:
     """The gap alone, at the usual speed."""
     pairs = following(drivers.demonstrations)
@@ -243,7 +279,7 @@ def rules_section(drivers: Drivers) -> Section:
     rows = [
         [
             f"{level:g}",
-            NAMES[rule.quantity].replace("_", " "),
+            NAMES[rule.quantity],
             "at least" if rule.side == "below" else "at most",
             f"{rule.limit:.2f} {UNITS[rule.quantity]}",
             f"{rule.experts}",

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.argument_checks import check_count, check_seed
+from tacit.argument_checks import check_confidence, check_count, check_seed, nearest
 from tacit.control.expert import Expert, collect
-from tacit.control.ppo import PPO
-from tacit.environments.registry import nearest
+from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, StorageError, TacitError
-from tacit.experiments.coverage import write_json
 from tacit.experiments.methods_cell import (
     NAMES,
     NONE,
@@ -32,12 +30,10 @@ from tacit.experiments.methods_workers import (
     run_here,
     run_in_processes,
 )
-from tacit.inference.counts.model import check_confidence
-from tacit.inference.experts import ExpertSteps
-from tacit.inference.simulated_inference import fingerprint
-from tacit.runs import versions
+from tacit.inference.experts import ExpertSteps, fingerprint
 from tacit.runs.atomic_write import atomic_write
-from tacit.runs.settings_file import keep_settings
+from tacit.runs.json_file import write_json
+from tacit.runs.settings_file import installed_versions, keep_settings
 
 LABEL = "comparison of methods"
 
@@ -173,7 +169,7 @@ def write_all(
     content: dict[str, Any] = {
         "command": command,
         "comparison": asdict(comparison),
-        "versions": versions.installed(),
+        "versions": installed_versions(),
         "summary": [asdict(line) for line in summaries(records)],
         "cells": [described(out, comparison, record, threads) for record in records],
     }

@@ -12,25 +12,24 @@ from typing import Any
 import numpy as np
 
 from tacit.control.actor import Actor
-from tacit.control.judgement import no_costs
-from tacit.control.ppo import PPO
 from tacit.control.presets import preset
-from tacit.control.simulated_expert import checkpoint_every, described
-from tacit.control.trainer import Trainer
+from tacit.control.settings import PPO
+from tacit.control.simulated_expert import run_settings
+from tacit.control.trainer import Trainer, checkpoint_every
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TacitError, TaskError
-from tacit.evaluation.evaluate import EXECUTED_EPISODES
-from tacit.evaluation.execution import FIRST_EXECUTED, execute
-from tacit.experiments.coverage import read_json, write_json
+from tacit.evaluation.evaluate import EXECUTED_EPISODES, FIRST_EXECUTED, execute
 from tacit.inference.infer import infer
-from tacit.inference.methods import METHODS, forward_preset, kind_of
-from tacit.runs import versions
-from tacit.runs.continued import Told, run_to_the_end
-from tacit.runs.settings_file import read_settings
+from tacit.inference.method import Method
+from tacit.inference.methods import find_method
+from tacit.runs.json_file import read_json, write_json
+from tacit.runs.resumable_run import ProgressCallback, run_until_finished
+from tacit.runs.settings_file import installed_versions, read_settings
 
 NONE = "none"
+METHODS = ("reach", "ca-icrl", "icrl", "vicrl", "bc2l", "gacl", "icl")
 NAMES: tuple[str, ...] = (NONE, *METHODS)
 SETTINGS = "settings.json"
 STOPPED = 130
@@ -80,7 +79,7 @@ class Comparison:
 
     def forward(self, method: str, task: SimulatedTask) -> PPO:
         """Settings of PPO for a method."""
-        base = preset(task) if method == NONE else forward_preset(kind_of(method, {}), task)
+        base = preset(task) if method == NONE else acting(method).forward(task)
         return dataclasses.replace(base, **self.train, steps=self.steps)
 
     def experts_file(self, seed: int) -> Path:
@@ -92,13 +91,19 @@ class Comparison:
     def demonstrations(self, seed: int) -> Trajectories:
         """What the methods learn from with this seed."""
         file = self.experts_file(seed)
-        readers = {".npz": Trajectories.from_npz, ".csv": Trajectories.from_csv}
-        experts = readers.get(file.suffix, Trajectories.load)(file)
+        experts = Trajectories.load(file)
         if len(experts) < self.number:
             raise ArgumentError(
                 f"{file} has {len(experts)} demonstrations, fewer than the {self.number} asked for"
             )
         return experts.subset(self.number, seed=seed)
+
+
+def acting(name: str) -> type[Method]:
+    """The class of a method that learns by acting."""
+    kind = find_method(name)
+    assert issubclass(kind, Method)
+    return kind
 
 
 @dataclass(frozen=True)
@@ -155,7 +160,7 @@ def run_cell(
     seed: int,
     *,
     threads: int | None = None,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
 ) -> None:
     """Learn (or go on) in the cell's folder, execute, and write the record."""
     task = comparison.make_task()
@@ -177,7 +182,7 @@ def run_cell(
         training=learnt.training.tolist(),
         execution=execution.tolist(),
         settings=learnt.settings,
-        versions=versions.installed(),
+        versions=installed_versions(),
     )
     write_json(cell_file(out, method, seed), asdict(record))
 
@@ -194,7 +199,7 @@ def learn_constraint(
     seed: int,
     folder: Path,
     threads: int | None,
-    progress: Told | None,
+    progress: ProgressCallback | None,
 ) -> Learnt:
     """Inference by one of the methods."""
     result = infer(
@@ -210,9 +215,19 @@ def learn_constraint(
     )
     settings = {key: value for key, value in result.settings.items() if key != "versions"}
     facts = result.metrics
+    assert isinstance(result.policy, Actor)
     return Learnt(
         result.policy, result.training, int(facts["steps"]), float(facts["minutes"]), settings
     )
+
+
+class Unconstrained(Trainer):
+    """PPO that knows of no cost."""
+
+    def advance(self) -> dict[str, float]:
+        """One rollout, and one update on its rewards alone."""
+        rollout = self.roll_out()
+        return self.learn(rollout._replace(costs=rollout.costs[..., :0]))
 
 
 def learn_nothing(
@@ -222,14 +237,14 @@ def learn_nothing(
     seed: int,
     folder: Path,
     threads: int | None,
-    progress: Told | None,
+    progress: ProgressCallback | None,
 ) -> Learnt:
     """PPO that knows of no cost."""
     forward = comparison.forward(method, task)
-    trainer = Trainer(task, forward, seed=seed, cost=no_costs, constraints=0, threads=threads)
-    settings = {**described(trainer), "method": method}
+    trainer = Unconstrained(task, forward, seed=seed, constraints=0, threads=threads)
+    settings = {**run_settings(trainer), "method": method}
     try:
-        run_to_the_end(
+        run_until_finished(
             trainer,
             folder,
             settings,
@@ -237,8 +252,10 @@ def learn_nothing(
             every=checkpoint_every(trainer),
             progress=progress,
         )
-        episodes = trainer.ledger.ended.copy()
-        return Learnt(trainer.actor, episodes, trainer.steps, trainer.seconds / 60, settings)
+        now = trainer.now
+        return Learnt(
+            trainer.actor, now.ledger.ended.copy(), trainer.steps, now.seconds / 60, settings
+        )
     finally:
         trainer.close()
 

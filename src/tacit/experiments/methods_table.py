@@ -13,12 +13,12 @@ from scipy import stats
 from tacit.evaluation.evaluate import summary
 from tacit.evaluation.intervals import Estimate
 from tacit.experiments.methods_cell import NONE, Comparison, Record
-from tacit.runs import versions
+from tacit.reports.table import four_digits, markdown_table, p_value, percent
+from tacit.runs.settings_file import installed_versions
 
-REFERENCE = "ca-icrl"
+REFERENCE = "reach"
 SEEDS_FOR_TESTS = 3
 PLACES = {"reward": 0, "feasible_reward": 1, "violation": 2}
-MISSING = "–"
 COLUMNS = (
     "violation training",
     "violation execution",
@@ -42,7 +42,7 @@ class Summary:
         feasible_reward: in execution.
         reward: in execution, violating episodes included.
         minutes: of learning, mean.
-        p_feasible_reward: of a t-test against CA-ICRL.
+        p_feasible_reward: of a t-test against `reach`, the default.
         p_violation: likewise.
     """
 
@@ -145,7 +145,7 @@ def method_table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]
             str(line.seeds),
             percent(line.training_violation),
             percent(line.violation),
-            number(line.training_feasible_reward),
+            four_digits(line.training_feasible_reward),
             str(line.feasible_reward),
             str(line.reward),
             f"{line.minutes:.1f}",
@@ -155,7 +155,7 @@ def method_table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]
     if any(line.p_feasible_reward is not None or line.p_violation is not None for line in lines):
         columns += ["p feasible reward", "p violation"]
         for row, line in zip(rows, lines, strict=True):
-            row += [probability(line.p_feasible_reward), probability(line.p_violation)]
+            row += [p_value(line.p_feasible_reward), p_value(line.p_violation)]
     return columns, rows
 
 
@@ -170,9 +170,9 @@ def seed_table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
                 str(record.seed),
                 percent(facts["training_violation"]),
                 percent(facts["violation"]),
-                number(facts["training_feasible_reward"]),
-                number(facts["feasible_reward"]),
-                number(facts["reward"]),
+                four_digits(facts["training_feasible_reward"]),
+                four_digits(facts["feasible_reward"]),
+                four_digits(facts["reward"]),
                 f"{record.minutes:.1f}",
             ]
         )
@@ -216,47 +216,18 @@ def caption(comparison: Comparison, records: Sequence[Record]) -> str:
 def markdown(comparison: Comparison, records: Sequence[Record], command: str) -> str:
     """The command, the table over methods and the one over seeds."""
     options = "".join(f", {setting}" for setting in settings_words(comparison.options))
-    used = ", ".join(f"{name} {version}" for name, version in versions.installed().items())
+    used = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
     steps = sorted({f"{record.steps:,}" for record in records})
     parts = [
         f"# Methods on {comparison.task}{options}, {' or '.join(steps)} steps",
         f"```\n{command}\n```",
         caption(comparison, records),
-        pipes(*method_table(records)),
+        markdown_table(*method_table(records)),
         "## Each seed",
-        pipes(*seed_table(records)),
+        markdown_table(*seed_table(records)),
         f"Made with {used}.",
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def pipes(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown; the first column is text, the others are numbers."""
-    rules = ["---", *("---:" for _ in columns[1:])]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, rules, *rows))
-
-
-def percent(share: float | Estimate | None) -> str:
-    """A share as a percentage, with its interval where it has one."""
-    if share is None:
-        return MISSING
-    if isinstance(share, Estimate) and share.low != share.high:
-        return f"{percent(share.value)} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
-    return f"{100 * float(share):.1f} %"
-
-
-def number(value: float | None) -> str:
-    """About four digits."""
-    if value is None:
-        return MISSING
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def probability(value: float | None) -> str:
-    """A p-value."""
-    if value is None:
-        return MISSING
-    return f"{value:.3f}" if value >= 0.001 else f"{value:.0e}"
 
 
 def command_for(

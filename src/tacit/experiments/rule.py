@@ -1,26 +1,28 @@
 """Is what was learned a rule, or an imitation? Of the finished runs of a comparison of methods.
 
 Recovery (`tacit.evaluation.recovery`), the calibration error (ECE, by the paper's recipe), and
-feasibility against one quantity in the postures of those who keep the rule and who break it. The
-episodes are of PPO without any constraint and of the first method's policy.
+feasibility against one quantity in the postures of those who keep the rule and who break it: a
+rule about the quantity gives one curve, whoever's postures they are; an imitation calls the
+postures of those who keep the rule feasible at every value, and the others at none. The episodes
+are of PPO without any constraint and of the first method's policy.
 """
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Shaped
 
 from tacit.control.actor import Actor
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, StorageError, TaskError
-from tacit.evaluation.postures import postures
+from tacit.evaluation.calibration import calibration_error
 from tacit.evaluation.recovery import SeenSteps, recovered, seen_steps
-from tacit.evaluation.trajectory_calibration import calibration_error
-from tacit.experiments.coverage import read_json, write_json
 from tacit.experiments.methods_cell import (
+    METHODS,
     NONE,
     SETTINGS,
     Comparison,
@@ -29,27 +31,28 @@ from tacit.experiments.methods_cell import (
     learn_nothing,
 )
 from tacit.experiments.methods_table import (
-    MISSING,
     REFERENCE,
     SEEDS_FOR_TESTS,
-    pipes,
-    probability,
     student_interval,
     t_test,
     within,
 )
 from tacit.experiments.methods_workers import Progress
-from tacit.inference.methods import METHODS, check_method
-from tacit.inference.simulated_result import load_simulated
-from tacit.reports.png_file import write_png
-from tacit.reports.posture_panels import posture_panels
+from tacit.inference.constraint import Constraint
+from tacit.inference.methods import find_method
+from tacit.inference.result import load
+from tacit.reports.feasibility_curves import posture_panels
+from tacit.reports.style import write_png
+from tacit.reports.table import MISSING, markdown_table, p_value
 from tacit.runs.atomic_write import atomic_write
+from tacit.runs.json_file import read_json, write_json
 from tacit.runs.settings_file import read_settings
 
 COLUMNS = ["method", "seed", "recovery", "of three sets of episodes", "calibration error"]
 SUMMED = ["method", "seeds", "recovery", "p recovery", "calibration error", "p calibration error"]
 EPISODE_SEEDS = (1001, 2001, 3001)
 VALUES = 201
+POSTURES = 200
 NOT_ASKED = "not asked for"
 
 
@@ -102,7 +105,7 @@ def run_rule(
     task = comparison.make_task()
     found = finished(runs, methods)
     tell = progress or (lambda *_: None)
-    loaded = {cell: load_simulated(cell_folder(runs, *cell)) for cell in found}
+    loaded = {cell: load(cell_folder(runs, *cell)) for cell in found}
     free = policy_of(runs, comparison, task)
     behaviours = [free, loaded[found[0]].policy]
     tell(0, len(found), "episodes")
@@ -136,7 +139,7 @@ def comparison_of(runs: Path) -> Comparison:
 def finished(runs: Path, methods: Sequence[str]) -> list[tuple[str, int]]:
     """Method and seed of all runs of these methods that are finished."""
     for method in methods:
-        check_method(method)
+        find_method(method)
     cells = [
         (method, int(file.stem.rpartition("-")[2]))
         for method in methods
@@ -220,7 +223,7 @@ def summed_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
         for of in (recoveries, calibrations):
             values, reference = of(own), of(by_method.get(REFERENCE, []))
             p = None if method == REFERENCE else t_test(values, reference)
-            line += [spread(values), probability(p)]
+            line += [spread(values), p_value(p)]
         lines.append(line)
     return SUMMED, lines
 
@@ -250,7 +253,7 @@ def write_all(out: Path, runs: Path, rows: Sequence[Row]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "rule.json", {"runs": str(runs), "rows": [asdict(row) for row in rows]})
     with atomic_write(out / "rule.md") as part:
-        tables = pipes(*summed_table(rows)), pipes(*rule_table(rows))
+        tables = markdown_table(*summed_table(rows)), markdown_table(*rule_table(rows))
         part.write_text("\n\n## Each seed\n\n".join(tables) + "\n", encoding="utf-8")
 
 
@@ -264,6 +267,80 @@ def draw(out: Path, constraints: dict[str, Any], steps: SeenSteps, quantity: int
         for name, constraint in constraints.items()
     }
     figure = posture_panels(
-        values, panels, quantity=f"observation {quantity}", broken=seen[steps.broken]
+        values, panels, quantity=named(constraints, quantity), broken=seen[steps.broken]
     )
     write_png(out / "postures.png", figure)
+
+
+def named(constraints: dict[str, Constraint], quantity: int) -> str:
+    """What the observed number is called."""
+    names = next(iter(constraints.values())).names
+    return names[quantity] if names else f"observation {quantity}"
+
+
+class Postures(NamedTuple):
+    """Feasibility [n, m] at n values of a quantity, in m postures of each kind."""
+
+    allowed: Float[np.ndarray, "n m"]
+    forbidden: Float[np.ndarray, "n k"]
+
+
+def postures(
+    constraint: Constraint,
+    steps: SeenSteps,
+    quantity: int,
+    values: Float[np.ndarray, " n"],
+    *,
+    confidence: float | None = None,
+    seed: int = 0,
+) -> Postures:
+    """Feasibility against one observed number, in postures of steps that kept and broke the rule.
+
+    Arguments:
+        constraint: whose feasibility is drawn.
+        steps: where the postures come from, see `tacit.evaluation.recovery.seen_steps`; up to 200
+            of each kind are drawn.
+        quantity: its place in the observation.
+        values: what it is set to.
+        confidence: at which the constraint is asked; its own by default.
+        seed: of the draw.
+    """
+    size = steps.observations.shape[1]
+    if not 0 <= quantity < size:
+        raise ArgumentError(f"quantity must be one of the {size} observed numbers, not {quantity}")
+    generator = np.random.default_rng(seed)
+    curves = []
+    for kind in (~steps.broken, steps.broken):
+        places = np.flatnonzero(kind)
+        chosen = generator.choice(places, min(POSTURES, len(places)), replace=False)
+        curves.append(
+            move_quantity(
+                constraint,
+                steps.observations[chosen],
+                steps.actions[chosen],
+                quantity,
+                values,
+                confidence,
+            )
+        )
+    return Postures(*curves)
+
+
+def move_quantity(
+    constraint: Constraint,
+    observations: Float[np.ndarray, "m o"],
+    actions: Shaped[np.ndarray, "m ..."],
+    quantity: int,
+    values: Float[np.ndarray, " n"],
+    confidence: float | None,
+) -> Float[np.ndarray, "n m"]:
+    """Feasibility of every step with its quantity set to every value."""
+    everywhere = np.repeat(observations[None], len(values), axis=0)
+    everywhere[..., quantity] = values[:, None]
+    repeated = np.repeat(actions[None], len(values), axis=0)
+    flat = constraint.feasibility(
+        everywhere.reshape(-1, observations.shape[1]),
+        repeated.reshape(-1, *actions.shape[1:]),
+        confidence,
+    )
+    return np.asarray(flat).reshape(len(values), len(observations))

@@ -8,13 +8,13 @@ from uuid import uuid4
 
 from tacit.errors import StorageError
 from tacit.highway.highd_writer import write_highd
-from tacit.highway.recording_cache import cache_folder
-from tacit.highway.three_files import PARTS
-from tacit.highway.traffic import Traffic
+from tacit.highway.recording_folder import cache_folder
+from tacit.highway.synthetic_traffic import Traffic
+from tacit.highway.tracks import PARTS
 from tacit.runs.atomic_write import replace_folder
 
 VERSION = 1
-"""To be raised when the same settings give other traffic."""
+"""Raise it when the same settings give other traffic."""
 
 BUILTIN = tuple(
     Traffic(seed=100 + number, duration=160.0, lanes=lanes, flow=flow, trucks=trucks)
@@ -43,15 +43,15 @@ def builtin_folder(
     progress: Callable[[int, int], None] | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Path:
-    """The folder with the built-in recordings, written now if it is not there yet.
+    """The folder with the built-in recordings; writes it if it is not there yet.
 
     It appears whole or not at all, and two processes that write it at the same time get the same
     folder. Other settings or another version have a folder of their own.
 
     Args:
-        recordings: what to make up, one recording each.
-        progress: is told how many recordings are written, and of how many.
-        notice: is told in a sentence that the folder has to be written first.
+        recordings: settings of each recording.
+        progress: is called with the number of recordings written so far, and of all.
+        notice: is called with a sentence if the folder has to be written first.
     """
     path = folder_for(recordings)
     if is_complete(path, len(recordings)):
@@ -73,7 +73,7 @@ def builtin_folder(
 
 
 def folder_for(recordings: Sequence[Traffic]) -> Path:
-    """Where recordings with these settings belong."""
+    """The cache folder of recordings with these settings."""
     cache = cache_folder()
     if cache is None:
         raise StorageError("there is no folder for cached files; set TACIT_CACHE to one")

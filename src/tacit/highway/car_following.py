@@ -20,7 +20,7 @@ class Drivers(NamedTuple):
     Fields:
         number: counted over the whole simulation, in the order of entering.
         side: carriageway, 0 or 1.
-        truck: whether it is one.
+        truck: whether it is one, else it is a car.
         length, width: of the box, in whole centimetres.
         desired: speed on an empty road.
         headway: time gap that the driver wants.
@@ -62,7 +62,7 @@ def following_acceleration(
     .. math:: \dot v = a \left[1 - (v / v_0)^4 - (s^* / s)^2\right], \quad
        s^* = s_0 + \max\left(0, v T + \frac{v (v - v_l)}{2 \sqrt{a b}}\right)
 
-    `gap` s is infinite where nobody is ahead. What we changed: no driver brakes harder than
+    `gap` s is infinite where nobody is ahead. We changed one thing: no driver brakes harder than
     `HARDEST_BRAKING`.
     """
     closing = speed * (speed - speed_ahead)

@@ -1,7 +1,9 @@
-"""Columns of large CSV files by name, in blocks; errors name file, row and column."""
+"""Columns of large CSV files, read by name and in blocks; errors name file, row and column."""
 
 import csv
 import gzip
+import math
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,16 +15,73 @@ from typing import Any, TextIO
 import numpy as np
 from jaxtyping import Int
 
-from tacit.highway.csv_cells import (
-    cells_of,
-    number_of,
-    refuse_ragged_row,
-    without_later_entries,
-    without_thousands,
-)
 from tacit.highway.recording import RecordingError
 
+QUOTED = re.compile(r'"([^"]*)"')
+THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*")
+LATER_ENTRIES = re.compile(r";[^,\n]*")
 BLOCK_ROWS = 50_000
+
+
+def cells_of(line: str, separator: str | None) -> list[str]:
+    """The cells of a line; a quoted cell may hold the separator."""
+    if separator is None:
+        return line.split()
+    if '"' not in line:
+        return line.split(separator)
+    return next(csv.reader([line], delimiter=separator))
+
+
+def number_of(cell: str) -> float:
+    """The number in a cell; NaN if it holds none or an infinite one."""
+    try:
+        # Python would take "1_000" for a number; the fast reader does not.
+        value = math.nan if "_" in cell else float(cell)
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def without_thousands(line: str) -> str:
+    """Write quoted numbers without commas: `"1,004.3"` becomes 1004.3."""
+    return QUOTED.sub(without_commas, line) if '"' in line else line
+
+
+def without_commas(quoted: re.Match[str]) -> str:
+    """A number in groups of three digits without its commas; other text as it is."""
+    inside = quoted[1]
+    return inside.replace(",", "") if THOUSANDS.fullmatch(inside) else quoted[0]
+
+
+def without_later_entries(line: str) -> str:
+    """Keep the first entry of each list in a cell: `3.5;3.7,12` becomes `3.5,12`."""
+    return LATER_ENTRIES.sub("", line) if ";" in line else line
+
+
+def refuse_ragged_row(
+    path: Path,
+    row: int,
+    line: str,
+    names: tuple[str, ...],
+    separator: str | None,
+    real: tuple[str, ...],
+) -> None:
+    """Raise an error unless the row has as many cells as the header.
+
+    Decimal commas make more cells, and a row that is cut off has fewer.
+    """
+    number = len(cells_of(line, separator))
+    if number == len(names):
+        return
+    if number < len(names):
+        suspect, advice = names[number], "the file may be cut off; copy or unpack it again"
+    else:
+        suspect = next((name for name in names if name in real), names[-1])
+        advice = "numbers need a decimal point, not a comma"
+    raise RecordingError(
+        f"{path}: row {row}, column '{suspect}': the row has {number} cells instead of "
+        f"{len(names)}; {advice}"
+    )
 
 
 @dataclass(frozen=True)
@@ -39,7 +98,7 @@ class Layout:
         any_case: names are compared, and given back, in small letters.
         thousands: numbers may be written "1,004.3", in quotes.
         lists: a cell may hold several values, `3.5;3.7`; the first counts.
-        only: rows without this text (in small letters) are passed over unread.
+        only: rows without this text (in small letters) are skipped unread.
     """
 
     whole: tuple[str, ...] = ()
@@ -88,7 +147,7 @@ class Columns:
 
 
 def read_columns(path: Path, layout: Layout) -> Columns:
-    """All rows; a table without any is an error."""
+    """Read all rows; raises an error if there are none."""
     columns = joined(path, list(blocks(path, layout)))
     if columns is None:
         raise RecordingError(f"{path}: holds no rows; it is incomplete or the wrong file")
@@ -96,7 +155,7 @@ def read_columns(path: Path, layout: Layout) -> Columns:
 
 
 def joined(path: Path, parts: Sequence[Columns]) -> Columns | None:
-    """Blocks one after the other, or None if none has a row."""
+    """Join blocks of rows; None if no block has a row."""
     parts = [part for part in parts if len(part)]
     if not parts:
         return None
@@ -105,7 +164,7 @@ def joined(path: Path, parts: Sequence[Columns]) -> Columns | None:
 
 
 def blocks(path: Path, layout: Layout) -> Iterator[Columns]:
-    """The table in blocks, so that no more than one block of text is ever in memory."""
+    """Read the table in blocks, so that at most one block of text is in memory."""
     with text_of(path) as file:
         names, row = layout.header, 1
         if names is None:
@@ -117,7 +176,7 @@ def blocks(path: Path, layout: Layout) -> Iterator[Columns]:
 
 @contextmanager
 def text_of(path: Path) -> Iterator[TextIO]:
-    """Open a text file, also a compressed one; what cannot be read is our error."""
+    """Open a text file, compressed or not; raises `RecordingError` if it cannot be read."""
     opener: Any = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rt", encoding="utf-8-sig") as file:
@@ -130,8 +189,17 @@ def text_of(path: Path) -> Iterator[TextIO]:
         ) from error
 
 
+def first_line(path: Path) -> str:
+    """The first line of a file, which shows its layout."""
+    with text_of(path) as file:
+        line = file.readline(100_000)
+    if not line.strip():
+        raise RecordingError(f"{path}: is empty; copy or unpack the file again")
+    return line
+
+
 def header_of(path: Path, line: str, layout: Layout) -> tuple[str, ...]:
-    """The names of all columns; every wanted one must be there once."""
+    """The names of all columns; raises an error unless each wanted one is there once."""
     if not line.strip():
         raise RecordingError(f"{path}: is empty; copy or unpack the file again")
     if layout.any_case:
@@ -177,12 +245,12 @@ def block_of(
 
 
 def is_wanted(line: str, layout: Layout) -> bool:
-    """Whether a line is to be read: not blank, and with the text that was asked for."""
+    """Whether to read a line: it is not blank and holds the text `layout.only`."""
     return (layout.only is None or layout.only in line.lower()) and not line.isspace()
 
 
 def fast_numbers(texts: list[str], names: tuple[str, ...], layout: Layout) -> np.ndarray | None:
-    """Cells as numbers [rows, columns], or None where a cell is not a number."""
+    """Parse cells [rows, columns] all at once; None if a cell is not a number."""
     if not texts or not layout.numbers:
         return np.zeros((len(texts), len(layout.numbers)))
     try:
@@ -211,7 +279,7 @@ def usable(numbers: np.ndarray, layout: Layout) -> np.ndarray:
 def careful_numbers(
     path: Path, rows: np.ndarray, texts: list[str], names: tuple[str, ...], layout: Layout
 ) -> np.ndarray:
-    """Cells as numbers, one by one, so that the first bad one can be named."""
+    """Parse cells one by one, so that an error can name the first bad one."""
     at = [(name, names.index(name)) for name in layout.numbers]
     result = np.full((len(texts), len(at)), np.nan)
     for i, line in enumerate(texts):

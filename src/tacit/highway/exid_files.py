@@ -1,6 +1,6 @@
 """exiD: motorway entries and exits at 25 Hz, in three CSV files per recording, **approximately**.
 
-The lane map of a site is not read. Instead, for each driving direction:
+The reader ignores the lane map of a site. Instead, for each driving direction:
 
 - The road is a line w(u) through the picture, u along the mean heading. Its slope, a polynomial of
   degree 3, is fitted to the headings of all vehicles; those of ramps are trimmed away as outliers.
@@ -13,8 +13,7 @@ Sizes come from the tracks, because those in the file about vehicles are wrong a
 Direction 2 drives to the right in the picture, direction 1 to the left, as in highD.
 """
 
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -28,21 +27,17 @@ from tacit.highway.recording import (
     Reading,
     RecordingError,
 )
-from tacit.highway.reference_line import fit_line, heading_difference, mean_heading
-from tacit.highway.three_files import (
-    ThreeFiles,
-    match_vehicles,
-    read_about_recording,
-    refuse_number,
-    three_files,
-)
-from tacit.highway.track_pieces import (
+from tacit.highway.tracks import (
     Motion,
+    ThreeFiles,
     extent,
     in_order,
     lane_boundaries,
+    match_vehicles,
+    read_about_recording,
     reentries,
     refuse_frames,
+    refuse_number,
     tracks_of,
     typical_sizes,
 )
@@ -59,11 +54,11 @@ KINDS = {"car": CAR, "van": CAR, "motorcycle": CAR, "truck": TRUCK, "bus": TRUCK
 LANE_WIDTH, POSSIBLE_LANE_WIDTHS = 3.75, (2.0, 6.0)
 PARALLEL = 0.05
 SMALLEST_SHARE = 0.02
-
-
-def read_exid(folder: str | Path, number: int | str) -> tuple[Carriageway, ...]:
-    """The carriageways with traffic of a recording; says in one warning what was repaired."""
-    return exid_reading(three_files(Path(folder), number)).issued()
+DEGREE = 3
+STEEPEST = np.pi / 4
+ROUNDS = 8
+"""Iterations of the trimmed fit, and of Newton's method in the projection."""
+MOST_ROWS = 50_000
 
 
 def exid_reading(files: ThreeFiles) -> Reading:
@@ -147,7 +142,7 @@ def boundaries_of(
     parallel: Bool[np.ndarray, " rows"],
     widths: Float[np.ndarray, " rows"],
 ) -> Float[np.ndarray, " markings"]:
-    """Lanes side by side, placed where most of the vehicles that drive along the road are.
+    """Markings of lanes side by side, placed where most vehicles along the road drive.
 
     With lanes of width w, places d and d + w look alike; the mean over this circle is the centre of
     a lane.
@@ -167,3 +162,98 @@ def boundaries_of(
         last += 1
     used = range(first + lowest, last + lowest + 1)
     return lane_boundaries(np.array([np.median(d[lane == number]) for number in used]), width)
+
+
+@dataclass(frozen=True)
+class ReferenceLine:
+    """The line w(u), in axes turned by `angle` around `origin` and cut where vehicles are seen.
+
+    Fields:
+        origin: x and y where u = w = 0.
+        angle: of the u axis.
+        scale: u is divided by it in the polynomials.
+        place: coefficients of w(u), lowest degree first; w(0) = 0.
+        u, length: distance along the line at some u.
+    """
+
+    origin: tuple[float, float]
+    angle: float
+    scale: float
+    place: Float[np.ndarray, " coefficients"]
+    u: Float[np.ndarray, " points"]
+    length: Float[np.ndarray, " points"]
+
+    def project(
+        self, x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]
+    ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+        """Distance along the line, distance to its left, and heading of the line there.
+
+        The foot f of a point (u, w) solves (u - f) + (w - w(f)) w'(f) = 0.
+        """
+        u, w = turned(x - self.origin[0], y - self.origin[1], self.angle)
+        foot = u.clip(self.u[0], self.u[-1])
+        for _ in range(ROUNDS):
+            away, slope = w - self.value(foot), self.value(foot, 1)
+            error = (u - foot) + away * slope
+            # Where the line bends away, Newton's step would lead to a worse point.
+            bend = np.maximum(1 + slope**2 - away * self.value(foot, 2), 0.5)
+            foot = (foot + error / bend).clip(self.u[0], self.u[-1])
+        slope = self.value(foot, 1)
+        steep = np.sqrt(1 + slope**2)
+        d = ((w - self.value(foot)) - (u - foot) * slope) / steep
+        beyond = ((u - foot) + (w - self.value(foot)) * slope) / steep
+        return np.interp(foot, self.u, self.length) + beyond, d, self.angle + np.arctan(slope)
+
+    def value(self, u: Float[np.ndarray, " n"], order: int = 0) -> Float[np.ndarray, " n"]:
+        """w(u) or one of its derivatives."""
+        coefficients = np.polynomial.polynomial.polyder(self.place, order)
+        return np.polynomial.polynomial.polyval(u / self.scale, coefficients) / self.scale**order
+
+
+def fit_line(
+    x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"], heading: Float[np.ndarray, " n"]
+) -> ReferenceLine:
+    """Fit the line whose heading is that of most vehicles at each place."""
+    angle = mean_heading(heading)
+    origin = float(np.median(x)), float(np.median(y))
+    u, _ = turned(x - origin[0], y - origin[1], angle)
+    scale = max(float(np.abs(u).max()), 1.0)
+    turn = heading_difference(heading, angle)
+    every = max(1, len(u) // MOST_ROWS)
+    usable = np.flatnonzero(np.abs(turn) < STEEPEST)[::every]
+    powers = np.vander(u[usable] / scale, DEGREE + 1, increasing=True)
+    slope = trimmed_fit(powers, np.tan(turn[usable]))
+    place = np.polynomial.polynomial.polyint(slope) * scale
+    points = np.linspace(u.min(), u.max(), max(2, int(np.ptp(u)) + 2))
+    steep = np.sqrt(1 + np.polynomial.polynomial.polyval(points / scale, slope) ** 2)
+    pieces = np.diff(points) * (steep[1:] + steep[:-1]) / 2
+    length = np.concatenate([[0.0], np.cumsum(pieces)])
+    return ReferenceLine(origin, angle, scale, place, points, length)
+
+
+def trimmed_fit(powers: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """Least squares, repeated without the values far from the last fit."""
+    kept = np.ones(len(slope), bool)
+    result = np.zeros(powers.shape[1])
+    for _ in range(ROUNDS):
+        result = np.linalg.lstsq(powers[kept], slope[kept], rcond=1e-6)[0]
+        error = np.abs(slope - powers @ result)
+        # 2.5 standard deviations of a normal distribution, from its median.
+        kept = error <= max(2.5 * 1.4826 * float(np.median(error)), 0.01)
+    return result
+
+
+def turned(x: np.ndarray, y: np.ndarray, angle: float) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates in axes turned to the left by `angle`."""
+    cosine, sine = np.cos(angle), np.sin(angle)
+    return cosine * x + sine * y, cosine * y - sine * x
+
+
+def mean_heading(angles: Float[np.ndarray, " n"]) -> float:
+    """The mean of angles on the circle."""
+    return float(np.arctan2(np.sin(angles).mean(), np.cos(angles).mean()))
+
+
+def heading_difference(one: np.ndarray, other: np.ndarray | float) -> np.ndarray:
+    """The turn from `other` to `one`, between -pi and pi."""
+    return (one - other + np.pi) % (2 * np.pi) - np.pi

@@ -10,7 +10,6 @@ to the left, that of direction 2 to the right. With the centre of the box (x_c, 
 The columns about neighbours (`precedingId`, `dhw`, `ttc` ...) are never read.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -25,19 +24,15 @@ from tacit.highway.recording import (
     Notices,
     Reading,
     RecordingError,
-    refuse_geometry,
 )
-from tacit.highway.three_files import (
-    ThreeFiles,
-    match_vehicles,
-    read_about_recording,
-    three_files,
-)
-from tacit.highway.track_pieces import (
+from tacit.highway.tracks import (
     Motion,
     Sizes,
+    ThreeFiles,
     in_order,
     kinds_by_length,
+    match_vehicles,
+    read_about_recording,
     refuse_frames,
     tracks_of,
     typical_sizes,
@@ -58,30 +53,15 @@ LEGACY_ROADS = {1: (-460.0, 32.0), 2: (-40.0, 452.0)}
 """Where the road of the published simulator begins and ends; its outer lanes are wider by 2 m."""
 
 
-def read_highd(
-    folder: str | Path, number: int | str, geometry: Geometry = "centre"
-) -> tuple[Carriageway, ...]:
-    """The carriageways with traffic of recording `number`; says in one warning what was repaired.
-
-    Args:
-        folder: with the three files.
-        number: of the recording: 3, or as in the names of the files, "03".
-        geometry: `legacy` takes the corner of a box for its centre and widens the road, as the
-            published simulator does.
-    """
-    return highd_reading(three_files(Path(folder), number), geometry).issued()
-
-
 def highd_reading(files: ThreeFiles, geometry: Geometry) -> Reading:
     """The carriageways, and what was dropped or repaired."""
-    refuse_geometry(geometry)
     notices = Notices(files.name, {})
     about = read_about_recording(files, RECORDING, "id")
     vehicles = read_columns(files.vehicles, VEHICLES)
     rows = read_columns(files.tracks, TRACKS)
     refuse_frames(rows, "frame", 1)
     rows = in_order(rows, "id", "frame", notices)
-    rows, direction, kind = described(rows, vehicles, notices)
+    rows, direction, kind = keep_described(rows, vehicles, notices)
     sizes = typical_sizes(rows["id"], rows["width"], rows["height"], notices)
     unknown = (kind == 0) & sizes.possible
     number = len(np.unique(rows["id"][unknown]))
@@ -114,10 +94,13 @@ def highd_reading(files: ThreeFiles, geometry: Geometry) -> Reading:
     return Reading(tuple(found), notices)
 
 
-def described(
+def keep_described(
     rows: Columns, vehicles: Columns, notices: Notices
 ) -> tuple[Columns, Int[np.ndarray, " rows"], Int[np.ndarray, " rows"]]:
-    """Rows of vehicles with a description and a direction; direction and kind (0: unknown)."""
+    """Keep rows of vehicles with a description and a direction.
+
+    Returns them with the direction and the kind (0: unknown) of each row.
+    """
     at = match_vehicles(rows["id"], vehicles["id"], vehicles["numFrames"], notices)
     rows, at = rows.take(at >= 0), at[at >= 0]
     towards = np.nan_to_num(vehicles["drivingDirection"])[at]
@@ -167,7 +150,7 @@ def box_centres(rows: Columns, sizes: Sizes, geometry: Geometry) -> Centres:
 def seen_along(
     rows: Columns, centres: Centres, sizes: Sizes, kind: Int[np.ndarray, " rows"], way: int
 ) -> Motion:
-    """All rows as the drivers of one direction see them."""
+    """All rows in coordinates along the road of one driving direction."""
     forward = 1.0 if way == 2 else -1.0
     return Motion(
         vehicle=rows["id"],

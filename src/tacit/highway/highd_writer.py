@@ -3,30 +3,37 @@
 Columns, signs and sentinels are those of the data set: positions are upper left corners, `width`
 is the length of a vehicle and `height` its width; 0 stands for no neighbour, no gap and no time to
 collision in `tracks`, and -1 for never in `tracksMeta`.
+
+The picture's origin is its upper left corner, x points right and y **down**. The upper carriageway
+(direction 1) drives towards -x, the lower one (direction 2) towards +x. Lanes, neighbours and gaps
+follow from boxes rounded to whole centimetres, so that a file agrees with itself.
 """
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from tacit.argument_checks import check_count
 from tacit.errors import ArgumentError
-from tacit.highway.highd_boxes import (
-    AHEAD,
-    ALONGSIDE,
-    BEHIND,
-    NO_ROW,
-    Boxes,
-    boxes_of,
-    lane_markings,
-    neighbours,
+from tacit.highway.synthetic_traffic import (
+    FRAME_RATE,
+    LANE_WIDTH,
+    ROAD_LENGTH,
+    SeenTraffic,
+    Traffic,
+    simulate,
 )
-from tacit.highway.synthetic_traffic import SeenTraffic, simulate
-from tacit.highway.traffic import FRAME_RATE, ROAD_LENGTH, Traffic
 from tacit.runs.atomic_write import atomic_write
 
+VERGE, MEDIAN = 8.0, 5.0
+"""Above the upper carriageway, and between the two."""
+BEHIND, ALONGSIDE, AHEAD = 0, 1, 2
+NO_ROW = -1
+SPACE = 1 << 20
+"""More centimetres than any position in the picture: keeps lanes apart in one sorted list."""
 SPEED_LIMIT = 36.11
 NEIGHBOUR_COLUMNS = {
     "precedingId": (0, AHEAD),
@@ -41,6 +48,31 @@ NEIGHBOUR_COLUMNS = {
 """How many lanes to the left each neighbour is, and where along the road."""
 
 
+class Boxes(NamedTuple):
+    """One entry per vehicle and frame, ordered by vehicle, then frame.
+
+    Fields:
+        vehicle: index of the vehicle.
+        frame: counted from 0.
+        direction: 1 or 2.
+        x, y: upper left corner.
+        width, height: of the box, along x and y.
+        rear, front: ends of the box along the road, growing in driving direction.
+        lane: counted downwards from 1, which is above the upper carriageway.
+    """
+
+    vehicle: Int[np.ndarray, " rows"]
+    frame: Int[np.ndarray, " rows"]
+    direction: Int[np.ndarray, " rows"]
+    x: Int[np.ndarray, " rows"]
+    y: Int[np.ndarray, " rows"]
+    width: Int[np.ndarray, " rows"]
+    height: Int[np.ndarray, " rows"]
+    rear: Int[np.ndarray, " rows"]
+    front: Int[np.ndarray, " rows"]
+    lane: Int[np.ndarray, " rows"]
+
+
 def write_highd(
     folder: Path,
     number: int,
@@ -50,10 +82,10 @@ def write_highd(
     """Write a made-up recording into a folder; the same settings give the same bytes.
 
     Args:
-        folder: is made if it is not there.
+        folder: is created if it does not exist.
         number: of the recording, from 1; names the files, as in 03_tracks.csv.
-        traffic: what to make up.
-        progress: is told how many seconds of traffic are done.
+        traffic: its settings.
+        progress: is called with the seconds of traffic that are done.
 
     Returns:
         The traffic that was written.
@@ -198,3 +230,72 @@ def write_table(path: Path, columns: dict[str, np.ndarray]) -> None:
     with atomic_write(path) as part, part.open("w", encoding="utf-8", newline="") as file:
         file.write(",".join(columns) + "\n")
         file.writelines(line % row for row in zip(*values, strict=True))
+
+
+def lane_markings(lanes: int) -> tuple[Float[np.ndarray, " markings"], ...]:
+    """Markings of the upper and of the lower carriageway: their y, ascending."""
+    upper = VERGE + LANE_WIDTH * np.arange(lanes + 1)
+    return upper, upper + upper[-1] + MEDIAN - VERGE
+
+
+def centimetres(metres: Float[np.ndarray, " rows"]) -> Int[np.ndarray, " rows"]:
+    """The nearest whole number of centimetres."""
+    return np.rint(100 * metres).astype(int)
+
+
+def boxes_of(seen: SeenTraffic) -> Boxes:
+    """The boxes of all vehicles in all frames."""
+    rows, lanes = seen.movement, seen.traffic.lanes
+    upper, lower = lane_markings(lanes)
+    length, width = seen.length[rows.vehicle], seen.width[rows.vehicle]
+    first = seen.side[rows.vehicle] == 0
+    x = centimetres(np.where(first, ROAD_LENGTH - rows.s, rows.s) - length / 2)
+    y = centimetres(np.where(first, upper[-1] + rows.d, lower[0] - rows.d) - width / 2)
+    wide, high = centimetres(length), centimetres(width)
+    markings = np.concatenate([centimetres(upper), centimetres(lower)])
+    return Boxes(
+        vehicle=rows.vehicle,
+        frame=rows.frame,
+        direction=np.where(first, 1, 2),
+        x=x,
+        y=y,
+        width=wide,
+        height=high,
+        rear=np.where(first, -(x + wide), x),
+        front=np.where(first, -x, x + wide),
+        # Doubled, so that the middle of a box is a whole number too.
+        lane=1 + np.searchsorted(2 * markings, 2 * y + high, side="right"),
+    )
+
+
+def neighbours(boxes: Boxes, step: int) -> Int[np.ndarray, "3 rows"]:
+    """The rows of the vehicles behind, alongside and ahead, `step` lanes to the driver's left.
+
+    Alongside means that the boxes overlap along the road, with the nearest middle if several do;
+    behind and ahead are the nearest ones that do not. Vehicles of one lane never overlap, so that
+    one order of a lane serves for rears and fronts.
+    """
+    lanes = int(boxes.lane.max(initial=0)) + 2
+    own = boxes.frame * lanes + boxes.lane
+    asked = own + step * np.where(boxes.direction == 1, 1, -1)
+    order = np.argsort(own * SPACE + boxes.rear, kind="stable")
+    place = own[order]
+    rears, fronts = place * SPACE + boxes.rear[order], place * SPACE + boxes.front[order]
+    # How many of the sorted list are behind, and how many are not yet wholly ahead.
+    behind = np.searchsorted(fronts, asked * SPACE + boxes.rear, side="right")
+    ahead = np.searchsorted(rears, asked * SPACE + boxes.front, side="left")
+    padded, padded_place = np.append(order, NO_ROW), np.append(place, NO_ROW)
+
+    def row(index: Int[np.ndarray, " rows"]) -> Int[np.ndarray, " rows"]:
+        inside = np.where((index >= 0) & (index < len(order)), index, len(order))
+        return np.where(padded_place[inside] == asked, padded[inside], NO_ROW)
+
+    if step == 0:
+        return np.stack([row(behind - 1), np.full(len(own), NO_ROW), row(ahead)])
+    middle = boxes.rear + boxes.front
+    beside = np.where(ahead > behind, padded[np.minimum(behind, len(order))], NO_ROW)
+    for further in range(1, int((ahead - behind).max(initial=0))):
+        other = padded[np.minimum(behind + further, len(order))]
+        nearer = np.abs(middle[other] - middle) < np.abs(middle[beside] - middle)
+        beside = np.where((behind + further < ahead) & nearer, other, beside)
+    return np.stack([row(behind - 1), beside, row(ahead)])

@@ -9,13 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, UInt8
 
-from tacit.environments.jax_environment import CompiledEnvironment
-from tacit.environments.jax_vector_environment import CompiledVectorEnvironment
+from tacit.environments.jax_environment import JaxEnvironment, JaxVectorEnvironment
 from tacit.environments.jax_world import Standing, cost_of_one
-from tacit.environments.tabular_environment import EpisodeError
-from tacit.environments.world_checks import RENDER_MODES, check_render_mode
-from tacit.errors import ArgumentError
-from tacit.highway.highway_task import DriveState, HighwayTask
+from tacit.environments.worlds import RENDER_MODES, check_render_mode
+from tacit.errors import ArgumentError, EpisodeError
+from tacit.highway.driving_step import DriveState, HighwayTask
 from tacit.highway.observation import FEATURES, gap_and_speed, reasons_in
 from tacit.highway.scenarios import Scenario
 
@@ -48,7 +46,7 @@ def describe(
     }
 
 
-class HighwayEnvironment(CompiledEnvironment):
+class HighwayEnvironment(JaxEnvironment):
     """One car among recorded traffic.
 
     `reset(options={"scenario": k})` picks a scenario; otherwise one is drawn.
@@ -104,7 +102,7 @@ class HighwayEnvironment(CompiledEnvironment):
         return draw(self.task, self.state, self.observation)
 
 
-class HighwayVectorEnvironment(CompiledVectorEnvironment):
+class HighwayVectorEnvironment(JaxVectorEnvironment):
     """Many cars, each in a scenario of its own."""
 
     task: HighwayTask
@@ -120,7 +118,7 @@ class HighwayVectorEnvironment(CompiledVectorEnvironment):
         observation: Float[np.ndarray, " 74"],
         costs: Float[np.ndarray, " k"],
     ) -> dict[str, Any]:
-        """What `final_info` says."""
+        """What `final_info` says of one car."""
         number = int(before.state.scenario[world])
         return describe(self.task, self.scenarios[number], number, observation, costs)
 

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from tacit.highway.boxes import Box, distance, heading, length, reach
+from tacit.highway.geometry import Box, distance, heading, length, reach
 from tacit.highway.recording import SLOW
 
 SIGHT = 100.0
-"""How far the ego sees, and the distance that is shown where nobody is there."""
+"""Metres that the ego sees, and the gap that is shown where nobody is there."""
 SLOT_COLUMNS = ("s", "d", "vs", "vd", "length", "width", "kind")
 
 
@@ -46,7 +46,7 @@ class Neighbours(NamedTuple):
 def read_frame(frame: Float[Array, "slots 7"]) -> Traffic:
     """One row of the replay table."""
     s, d, vs, vd, length, width, kind = (frame[:, column] for column in range(7))
-    # Who crawls points along the road: the direction of rounded, tiny velocities means nothing.
+    # A crawling vehicle points along the road: rounded, tiny velocities have no direction.
     pointing = heading(jnp.maximum(vs, SLOW), vd)
     return Traffic(vs, vd, kind, Box(s, d, length / 2, width / 2, *pointing))
 
@@ -58,9 +58,20 @@ def lane_of(boundaries: Float[Array, " b"], lanes: Array, d: Array) -> Int[Array
 
 
 def in_sight(ego: Box, traffic: Traffic) -> Bool[Array, " slots"]:
-    """Whose centre is near enough."""
+    """Which vehicles have their centre within `SIGHT`."""
     away = length(traffic.box.s - ego.s, traffic.box.d - ego.d)
     return (traffic.kind > 0) & (away <= SIGHT)
+
+
+def rough_gaps(ego: Box, traffic: Traffic) -> Float[Array, " slots"]:
+    """Gaps between boxes along the road around the vehicles; infinite out of sight."""
+    along, across = reach(traffic.box, jnp.float32(1), jnp.float32(0))
+    ego_along, ego_across = reach(ego, jnp.float32(1), jnp.float32(0))
+    gap_s = jnp.maximum(jnp.abs(traffic.box.s - ego.s) - along - ego_along, 0)
+    gap_d = jnp.maximum(jnp.abs(traffic.box.d - ego.d) - across - ego_across, 0)
+    # The small term decides between vehicles whose boxes touch the ego's.
+    gap = length(gap_s, gap_d) + 1e-3 * jnp.abs(traffic.box.s - ego.s)
+    return jnp.where(in_sight(ego, traffic), gap, jnp.inf)
 
 
 def find_neighbours(
@@ -68,24 +79,17 @@ def find_neighbours(
 ) -> Neighbours:
     """The nearest vehicle in each of the six places.
 
-    Who is nearest is judged by the gap between boxes around the vehicles; the gap that is shown is
-    the true one between the vehicles themselves.
+    `rough_gaps` decide which one is nearest; the gap that is shown is the true one.
 
     Arguments:
         ego: its box.
         vs: its velocity along the road.
         lane: its lane.
-        frame: everybody else, a row of the replay table.
+        frame: all other vehicles, a row of the replay table.
         lanes: the lane of each of them.
     """
     traffic = read_frame(frame)
-    along, across = reach(traffic.box, jnp.float32(1), jnp.float32(0))
-    ego_along, ego_across = reach(ego, jnp.float32(1), jnp.float32(0))
-    gap_s = jnp.maximum(jnp.abs(traffic.box.s - ego.s) - along - ego_along, 0)
-    gap_d = jnp.maximum(jnp.abs(traffic.box.d - ego.d) - across - ego_across, 0)
-    # The small term decides between vehicles whose boxes touch the ego's.
-    gap = length(gap_s, gap_d) + 1e-3 * jnp.abs(traffic.box.s - ego.s)
-    near = jnp.where(in_sight(ego, traffic), gap, jnp.inf)
+    near = rough_gaps(ego, traffic)
     behind = traffic.box.s < ego.s
     side = lanes - lane
     wanted_side = jnp.array([-1, 0, 1, -1, 0, 1], jnp.int32)[:, None]

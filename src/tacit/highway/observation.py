@@ -6,9 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from tacit.highway.boxes import Box
+from tacit.highway.geometry import LOOK_AHEAD, Box, Route, find_place, point_at
 from tacit.highway.neighbours import Neighbours
-from tacit.highway.route import LOOK_AHEAD, Route, find_place, point_at
 
 PLACES = ("left_behind", "behind", "right_behind", "left_ahead", "ahead", "right_ahead")
 WAYPOINTS = ("start", "here", "end")
@@ -49,6 +48,8 @@ FEATURES: tuple[str, ...] = (
     "route_offset",
     "on_route",
 )
+OBSERVATION_NAMES = tuple(feature.replace("_", " ") for feature in FEATURES)
+"""The same as words, for rules, tables and pictures: "gap ahead", "speed along"."""
 REASONS = ("off_road", "collision", "goal_reached", "time_out")
 """How an episode ends; the first that holds is its reason."""
 GAP_AHEAD = FEATURES.index("gap_ahead")
@@ -94,7 +95,7 @@ class Ego(NamedTuple):
     Fields:
         box: where it is.
         vs, vd: its velocity.
-        acceleration: [2] what it did last.
+        acceleration: [2] in the last step.
         lane: 0 the leftmost.
     """
 
@@ -106,7 +107,7 @@ class Ego(NamedTuple):
 
 
 def reasons_in(observation: Float[np.ndarray, " 74"]) -> list[str]:
-    """How the episode ended, if it did; the first is its reason."""
+    """Why the episode ended, the main reason first; empty while it goes on."""
     return [reason for reason in REASONS if observation[FEATURES.index(reason)]]
 
 
@@ -135,7 +136,7 @@ def observe(
     remaining: Array,
     advance: Float[Array, " 2"],
 ) -> Float[Array, " 74"]:
-    """All of it; `advance`: by how much the goal has come nearer, along and across."""
+    """The whole observation; `advance` is how much nearer the goal has come, along and across."""
     distances = goal_distances(around.goal, ego.box)
     plain = jnp.zeros(())
     parts = [

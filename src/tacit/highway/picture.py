@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
 
-from tacit.highway.highway_task import DriveState, HighwayTask
+from tacit.highway.driving_step import DriveState, HighwayTask
 from tacit.highway.neighbours import SIGHT
 from tacit.highway.observation import GAP_AHEAD, gap_and_speed, reasons_in
 from tacit.highway.scenarios import EGO_LENGTH, EGO_WIDTH
@@ -27,7 +27,7 @@ WIDE, HIGH = 12.0, 2.4
 def draw(
     task: HighwayTask, state: DriveState, observation: Float[np.ndarray, " 74"]
 ) -> UInt8[np.ndarray, "height width 3"]:
-    """One frame: travel is to the right, the driver's left is up."""
+    """Draw one frame: travel is to the right, the driver's left is up."""
     figure = Figure(figsize=(WIDE, HIGH), dpi=DOTS_PER_INCH)
     canvas = FigureCanvasAgg(figure)
     axes = figure.add_axes((0.03, 0.22, 0.95, 0.56))
@@ -45,7 +45,7 @@ def draw(
 
 
 def draw_road(axes: Any, task: HighwayTask, scenario: int, s: float) -> None:
-    """Lanes, ends of the road and the goal."""
+    """Draw lanes, ends of the road and the goal."""
     around = task.around(jnp.int32(scenario))
     lanes = int(around.lanes)
     markings = np.asarray(around.boundaries)[: lanes + 1]
@@ -88,7 +88,7 @@ def vehicle(
 
 
 def draw_gap(axes: Any, task: HighwayTask, s: float, d: float, gap: float) -> None:
-    """A bar from the ego's bumper to its leader."""
+    """Draw an arrow from the ego's bumper to its leader."""
     if gap >= SIGHT:
         return
     colour = BROKEN if "distance" in task.constraints and gap < task.gap else "#555555"
@@ -105,7 +105,7 @@ def draw_gap(axes: Any, task: HighwayTask, s: float, d: float, gap: float) -> No
 def write_state(
     figure: Figure, task: HighwayTask, state: DriveState, observation: Float[np.ndarray, " 74"]
 ) -> None:
-    """Gap, speed, time and how the episode ended, above the road."""
+    """Write gap, speed, time and how the episode ended above the road."""
     gap, speed = gap_and_speed(observation)
     rules = task.constraints
     shown = "no leader within 100 m" if gap >= SIGHT else f"gap {gap:.1f} m"

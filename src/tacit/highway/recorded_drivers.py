@@ -1,6 +1,6 @@
-"""Recorded drivers as demonstrations: the actions of real people, recovered from where they went.
+"""Recorded drivers as demonstrations: their actions, recovered from where they went.
 
-A driver is taken for the point mass of the driving tasks, so a path p_0 ... p_T and a first
+The driving tasks move a point mass, so a path p_0 ... p_T and a first
 velocity v_0 leave only the accelerations a_t open:
 
     p_t = p_0 + v_0 t dt + dt^2 sum_{k < t} (t - k - 1/2) a_k
@@ -25,9 +25,9 @@ import scipy.linalg
 from jaxtyping import Array, Float
 
 from tacit.demonstrations.trajectories import Trajectories
-from tacit.environments.jax_world import CompiledStep
+from tacit.environments.jax_world import JaxStep
 from tacit.highway.driving import Highway
-from tacit.highway.highway_task import STRONGEST, HighwayTask
+from tacit.highway.driving_step import STRONGEST, HighwayTask
 from tacit.highway.observation import reasons_in
 from tacit.highway.recording import RecordingError
 
@@ -38,7 +38,7 @@ REFUSED = ("off_road", "collision")
 
 
 class Recovered(NamedTuple):
-    """What became of the recorded drivers.
+    """Recorded drivers as demonstrations.
 
     Fields:
         trajectories: their episodes.
@@ -85,9 +85,9 @@ def recover_actions(
 def drive(highway: Highway, progress: Any = None) -> Recovered:
     """Let every recorded driver of a task drive its own scenario again.
 
-    Who then leaves the road or collides is left out: the ego has a size of its own, which is not
-    that of the recorded car. So is who cannot be followed within five centimetres: recordings hold
-    jumps that no car can make.
+    Drivers who then leave the road or collide are left out: the size of the ego is not that of the
+    recorded car. Drivers whose path cannot be followed within five centimetres are left out too:
+    recordings hold jumps that no car can make.
     """
     longest = max(scenario.limit for scenario in highway.scenarios)
     actions = np.zeros((len(highway.scenarios), longest, 2), np.float32)
@@ -103,12 +103,12 @@ def drive(highway: Highway, progress: Any = None) -> Recovered:
 @eqx.filter_jit
 def replayed(
     task: HighwayTask, actions: Float[Array, "n T 2"]
-) -> tuple[Float[Array, "n 74"], CompiledStep]:
+) -> tuple[Float[Array, "n 74"], JaxStep]:
     """All scenarios with their actions: first observations, and steps with axes [T, n]."""
     states, start = jax.vmap(task.start)(jnp.arange(len(actions), dtype=jnp.int32))
     nothing = jax.random.key(0)
 
-    def step(states: Any, taken: Array) -> tuple[Any, CompiledStep]:
+    def step(states: Any, taken: Array) -> tuple[Any, JaxStep]:
         stepped = jax.vmap(lambda state, action: task.step(state, action, nothing))(states, taken)
         return stepped.state, stepped
 
@@ -119,9 +119,9 @@ def collected(
     highway: Highway,
     actions: Float[np.ndarray, "n T 2"],
     start: Float[np.ndarray, "n 74"],
-    steps: CompiledStep,
+    steps: JaxStep,
 ) -> Recovered:
-    """The episodes up to their ends."""
+    """Cut the episodes at their ends, and leave out drivers that cannot be replayed."""
     ended = steps.terminated | steps.truncated
     lengths = ended.argmax(axis=0) + 1
     dropped: Counter[str] = Counter()

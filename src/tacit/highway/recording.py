@@ -1,4 +1,4 @@
-"""What every reader of driving recordings produces: one carriageway, seen along the road.
+"""Recordings of traffic as every reader returns them: carriageways, seen along the road.
 
 All quantities are metric. `s` grows in driving direction and `d` to the driver's left, both of the
 **centre** of a vehicle, so that both carriageways of a motorway and every data set look alike.
@@ -24,11 +24,11 @@ Geometry = Literal["centre", "legacy"]
 
 
 class RecordingError(TacitError, ValueError):
-    """A recording that cannot be used; the message names file, row and column."""
+    """Raised when a recording cannot be used; the message names file, row and column."""
 
 
 class RecordingWarning(UserWarning):
-    """A recording was repaired, or parts of it were dropped."""
+    """Issued when a reader repaired a recording or dropped parts of it."""
 
 
 class Track(NamedTuple):
@@ -90,7 +90,7 @@ class Carriageway:
 
 
 class Notices(NamedTuple):
-    """What a reader dropped or repaired: counted by kind, for a warning that a person reads once.
+    """What a reader dropped or repaired, counted by kind and said in one warning.
 
     Fields:
         name: of the recording.
@@ -101,12 +101,12 @@ class Notices(NamedTuple):
     counts: dict[str, int]
 
     def add(self, what: str, number: int) -> None:
-        """Count `number` more of a kind; none is no notice."""
+        """Count `number` more of a kind; 0 leaves no notice."""
         if number > 0:
             self.counts[what] = self.counts.get(what, 0) + int(number)
 
     def issue(self) -> None:
-        """One warning for the recording, if there is anything to say."""
+        """Issue one warning for the recording, if anything was counted."""
         if self.counts:
             said = "; ".join(f"{what}: {number}" for what, number in self.counts.items())
             warnings.warn(RecordingWarning(f"recording {self.name}: {said}"), stacklevel=4)
@@ -118,13 +118,13 @@ class Reading(NamedTuple):
     carriageways: tuple[Carriageway, ...]
     notices: Notices
 
-    def issued(self) -> tuple[Carriageway, ...]:
-        """The carriageways, after the warning."""
+    def announce(self) -> tuple[Carriageway, ...]:
+        """Issue the warning, and return the carriageways."""
         self.notices.issue()
         return self.carriageways
 
 
 def refuse_geometry(geometry: str) -> None:
-    """Only the two known ones."""
+    """Raise an error unless `geometry` is one of the two known ones."""
     if geometry not in get_args(Geometry):
         raise ArgumentError(f"geometry: is {geometry!r}; use one of {get_args(Geometry)}")

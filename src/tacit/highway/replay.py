@@ -1,4 +1,4 @@
-"""All scenarios of a task as arrays: what the step function looks things up in.
+"""All scenarios of a task as arrays, in which the step function looks up traffic and roads.
 
 Only the frames that an episode can reach are kept. A row of the table is one frame of one scenario;
 a vehicle keeps its slot while it is seen, and between two vehicles a slot is empty for a frame.
@@ -14,11 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from tacit.highway.boxes import Box
+from tacit.highway.geometry import Box, Route
 from tacit.highway.neighbours import SLOT_COLUMNS, lane_of
 from tacit.highway.observation import Surroundings
 from tacit.highway.recording import Carriageway, Geometry, Track
-from tacit.highway.route import Route
 from tacit.highway.scenarios import Cast, Scenario
 
 NO_BOUNDARY = -1e9
@@ -34,7 +33,7 @@ class Replay(eqx.Module):
     """The tables of n scenarios.
 
     Fields:
-        frames: [rows, slots, 7] who is where, columns as in `SLOT_COLUMNS`.
+        frames: [rows, slots, 7] the traffic, columns as in `SLOT_COLUMNS`.
         first_row: [n] the row of each scenario's step 0.
         last_row: [n] its last row.
         dt: [n] seconds per step.
@@ -55,10 +54,10 @@ class Replay(eqx.Module):
 
 
 class Piece(NamedTuple):
-    """All that is kept of one scenario.
+    """Everything that is kept of one scenario.
 
     Fields:
-        scenario: what it is.
+        scenario: start, goal and time limit.
         path: [steps + 1, 2] where the recorded driver went.
         table: [frames, slots, 7] the traffic.
         around: road, goal and route.
@@ -71,7 +70,7 @@ class Piece(NamedTuple):
 
 
 def piece_of(carriageway: Carriageway, cast: Cast, geometry: Geometry) -> Piece:
-    """One scenario, cut out of its recording."""
+    """Cut one scenario out of its recording."""
     around = surroundings_of(carriageway, cast, geometry)
     return Piece(cast.scenario, cast.path.copy(), table_of(cast), around)
 
@@ -161,7 +160,7 @@ def stack_replay(pieces: Sequence[Piece]) -> Replay:
 
 
 def with_room(around: Surroundings, markings: int) -> Surroundings:
-    """The same, with room for that many boundaries."""
+    """The surroundings, padded to that many boundaries."""
     padded = np.full(markings, NO_BOUNDARY, np.float32)
     padded[: len(around.boundaries)] = around.boundaries
     return around._replace(boundaries=jnp.asarray(padded))

@@ -17,7 +17,7 @@ SHORTEST = 2.0
 FEWEST = 2
 """Frames of a window, and of a vehicle in it to take part."""
 GRACE = 1.0
-"""Seconds that the ego may take longer than the recorded driver did."""
+"""Seconds that the ego may take longer than the recorded driver took."""
 
 Egos = Literal["one", "all"]
 """`one` ego for each window, or `all` cars that qualify, one scenario each."""
@@ -64,14 +64,8 @@ class Scenario:
 
     @property
     def start_speed(self) -> float:
-        """In m/s."""
+        """Speed at the start, in m/s."""
         return float(np.hypot(*self.velocity))
-
-    @property
-    def required_speed(self) -> float:
-        """The mean speed that reaches the goal just in time."""
-        distance = self.goal.s - self.goal.length / 2 - self.position[0]
-        return max(distance, 0.0) / (self.limit * self.dt)
 
 
 class Window(NamedTuple):
@@ -83,13 +77,13 @@ class Window(NamedTuple):
 
 
 class Cast(NamedTuple):
-    """Who plays in a scenario.
+    """A scenario and the tracks that it is made of.
 
     Fields:
         scenario: the drive.
         first: the frame in which it starts.
         last: the last frame of the window.
-        others: everybody else who is seen in the window.
+        others: all other vehicles that are seen in the window.
         path: [steps + 1, 2] where the recorded driver went, (along, left).
     """
 

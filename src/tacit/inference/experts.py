@@ -1,5 +1,6 @@
 """The demonstrations as constraint models read them: steps and windows drawn at random."""
 
+import hashlib
 from dataclasses import dataclass
 
 import gymnasium
@@ -8,8 +9,11 @@ from jaxtyping import Float, Int, Shaped
 
 from tacit.demonstrations import checks
 from tacit.demonstrations.trajectories import Trajectories
+from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular_world import simulator_of
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, DemonstrationError
+from tacit.inference.counts.visits import visits_of
 from tacit.inference.inputs import Steps
 
 # Simulators report what they did in float32: a demonstrated action may be off by its rounding.
@@ -130,3 +134,43 @@ def check_range(name: str, demonstrations: Trajectories, low: np.ndarray, high: 
             f"{actions[episode, step, place]:g}, outside of {name}'s range, {low[place]:.4g} "
             f"to {high[place]:.4g}; cut them to the range (numpy.clip) if the simulator does so"
         )
+
+
+def as_simulated(
+    task: TabularTask | SimulatedTask, demonstrations: Trajectories
+) -> tuple[SimulatedTask, Trajectories]:
+    """A table as a simulator, and its demonstrations with what that shows: state and time.
+
+    A simulated task and its demonstrations stay as they are. See
+    `tacit.environments.tabular_world` for the observations.
+    """
+    if not isinstance(task, TabularTask):
+        return task, demonstrations
+    visits_of(task, demonstrations)
+    states = demonstrations.observations[:, :, 0]
+    rows = states.shape[1]
+    observations = np.zeros((*states.shape, task.number_of_states + 1), np.float32)
+    np.put_along_axis(observations, states[:, :, None], 1.0, axis=2)
+    observations[:, :, -1] = np.arange(rows) / task.horizon
+    beyond = np.arange(rows) > demonstrations.lengths[:, None]
+    observations[beyond] = 0
+    return simulator_of(task), Trajectories(
+        observations=observations,
+        actions=demonstrations.actions,
+        rewards=demonstrations.rewards,
+        lengths=demonstrations.lengths,
+        costs=demonstrations.costs,
+        terminated=demonstrations.terminated,
+        provenance=demonstrations.provenance,
+    )
+
+
+def fingerprint(experts: ExpertSteps | Trajectories) -> str:
+    """A sha256 of the demonstrations, so that a run is not continued with others."""
+    digest = hashlib.sha256(np.ascontiguousarray(experts.lengths).tobytes())
+    for array in (experts.observations, experts.actions):
+        digest.update(f"{array.dtype} {array.shape}".encode())
+        # Whole arrays at once would double the memory of 20,000 experts.
+        for episode in array:
+            digest.update(np.ascontiguousarray(episode).data)
+    return digest.hexdigest()

@@ -1,4 +1,21 @@
-"""Gradient steps on a constraint model, compiled as one loop, ended early when it drifts."""
+"""Gradient steps on a constraint model, compiled as one loop, ended early when it drifts.
+
+The samples are of an earlier policy; weights let them speak about the present constraint. The
+gradient of log Z is an expectation over the policy that is optimal for the *present*
+constraint w, but the samples are from the policy trained under an earlier one, w-bar (equations
+12 and 13 of the paper; Malik et al. 2021):
+
+    nu(tau) = phi_w(tau) / phi_wbar(tau),   normalised to a mean of one.
+
+The approximation holds while w stays close to w-bar; so an update ends as soon as either
+divergence between the two distributions of trajectories passes its limit (the reference code's are
+10 and 2.5):
+
+    KL(old, new) = -E[log nu],   KL(new, old) = E[nu log nu]    (nu normalised)
+
+Ours differs from the reference code in one point: there, a product of two arrays with different
+axes makes every weight cancel.
+"""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -7,9 +24,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from tacit.control.ppo import moved
-from tacit.inference.importance_weights import drift, importance_weights
+from tacit.control.networks import moved
 from tacit.inference.inputs import Steps
+
+DRIFT_LIMITS = (10.0, 2.5)
 
 
 class Minibatch(NamedTuple):
@@ -66,7 +84,7 @@ def gradient_passes(
         method: whose `loss`, `log_feasibility` and `optimiser` are used.
         learned: where to start; its memory is not changed.
         experts: [passes, minibatch, ...] samples, one minibatch per step.
-        policy: likewise.
+        policy: as many samples of policies, arranged alike.
         rate: the learning rate.
         length: samples per trajectory, for the drift.
         confidence: given to the method.
@@ -98,7 +116,7 @@ def compiled_passes(
     limits: tuple[float, float],
     key: Key[Array, ""],
 ) -> Passes:
-    """The loop."""
+    """Gradient steps until the samples are used up, or until the model drifts beyond the limits."""
     memory = learned.memory
 
     def within_limits(drifted: Array) -> Array:
@@ -128,3 +146,21 @@ def compiled_passes(
     zero = jnp.zeros((), jnp.int32)
     begin = Passes(learned.model, learned.optimiser, zero, jnp.zeros(()), jnp.zeros(2))
     return jax.lax.while_loop(unfinished, gradient_step, begin)
+
+
+def importance_weights(new: Float[Array, "*n"], old: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """Weights from the log-feasibility of the samples under the present and the earlier model."""
+    ratio = jnp.exp(new - old - jnp.max(new - old))
+    return jax.lax.stop_gradient(ratio / ratio.mean())
+
+
+def drift(
+    new: Float[Array, "*n"], old: Float[Array, "*n"], length: Float[Array, ""] | float
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """KL(old, new) and KL(new, old) between trajectories of `length` samples each.
+
+    Samples are taken as independent, so that divergences add up along a trajectory.
+    """
+    weights = importance_weights(new, old)
+    log = jnp.log(weights + 1e-12)
+    return -length * log.mean(), length * (weights * log).mean()

@@ -1,21 +1,97 @@
-"""What a method is: the few places in which the six differ. The loop is the same for all."""
+"""What a method is: its settings, and the few places in which methods differ.
+
+`tacit.Method` is the only class to subclass for a method that learns by acting; the loop
+(`tacit.inference.loop`) is the same for all. Methods that compute on tables are `ExactMethod`s.
+"""
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import optax
 from jaxtyping import Array, Float, Key
 
-from tacit.argument_checks import check_count
+from tacit.argument_checks import check_count, nearest
 from tacit.control.learner import Rollout
-from tacit.control.ppo import PPO
+from tacit.control.multiplier import Multiplier
+from tacit.control.presets import preset
+from tacit.control.settings import PPO
+from tacit.demonstrations.trajectories import Trajectories
+from tacit.environments.tabular import TabularTask
+from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.inputs import Inputs
+from tacit.inference.known import enter
 from tacit.inference.replay import Replay
+from tacit.inference.result import Result
+
+METHODS: "dict[str, type[NamedMethod]]" = {}
+"""Every method by its name; a subclass with a `name` is entered when it is defined."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedMethod(ABC):
+    """A method with its settings, which are the fields of a frozen record."""
+
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        enter(METHODS, cls, "method")
+
+    def __new__(cls, *positional: Any, **settings: Any) -> Self:
+        """Refuse a setting that the method does not have, before the record is filled."""
+        if positional:
+            raise ArgumentError(f"{cls.__name__} takes its settings by name, as in every=5")
+        known = {field.name: field.name for field in dataclasses.fields(cls)}
+        for setting in settings:
+            if setting not in known:
+                listed = f"it has {', '.join(known)}" if known else "it has none"
+                raise ArgumentError(
+                    f"method {cls.name!r} has no setting {setting!r}; {listed}"
+                    f"{nearest(str(setting).lower(), known)}"
+                )
+        return super().__new__(cls)
+
+    @classmethod
+    def fits(cls, task: TabularTask | SimulatedTask) -> bool:
+        """Whether the method can learn on the task."""
+        del task
+        return True
+
+    @classmethod
+    def preset(cls, task: TabularTask | SimulatedTask, **settings: Any) -> Self:
+        """The method with the settings that were found to work on `task`, and with `settings`."""
+        del task
+        return cls(**settings)
+
+    @property
+    def any_confidence(self) -> bool:
+        """Whether what was learned once can be read at every confidence."""
+        return False
+
+    def settings(self) -> dict[str, Any]:
+        """All fields, JSON-able."""
+        return dataclasses.asdict(self)
+
+
+class ExactMethod(NamedMethod):
+    """A method that computes on the arrays of a table: nothing is sampled and nobody acts."""
+
+    @classmethod
+    def fits(cls, task: TabularTask | SimulatedTask) -> bool:
+        """Only on tables."""
+        return isinstance(task, TabularTask)
+
+    @abstractmethod
+    def learn(
+        self, task: TabularTask, demonstrations: Trajectories, confidence: float, seed: int
+    ) -> Result:
+        """The rule, the best policy that keeps it, and how they came about."""
 
 
 class Learned(NamedTuple):
@@ -30,6 +106,32 @@ class Learned(NamedTuple):
     model: Any
     optimiser: optax.OptState
     memory: Any
+
+
+class Moment(NamedTuple):
+    """When a rollout is judged.
+
+    Fields:
+        confidence: asked for by the user.
+        exploring: whether the policy has not begun anew as an imitation of the experts yet.
+    """
+
+    confidence: float
+    exploring: bool
+
+
+class Judged(NamedTuple):
+    """What a method says about a rollout.
+
+    Fields:
+        learned: the method's state, as `judge` may note what it has seen.
+        costs: of every step, one for each price; none where the method changes the reward instead.
+        rewards: that the policy learns from.
+    """
+
+    learned: Learned
+    costs: Float[np.ndarray, "T n k"]
+    rewards: Float[np.ndarray, "T n"]
 
 
 class Round(NamedTuple):
@@ -54,9 +156,9 @@ class Round(NamedTuple):
     mixture: Float[np.ndarray, " R"] | None = None
 
 
-@dataclass(frozen=True)
-class Method(ABC):
-    """What the loop asks of every method.
+@dataclass(frozen=True, kw_only=True)
+class Method(NamedMethod):
+    """What the loop asks of a method that learns by acting.
 
     Fields:
         every: updates of the policy between two of the constraint.
@@ -67,84 +169,85 @@ class Method(ABC):
     every: int = 5
     temptation: float = 1.0
 
-    name: ClassVar[str]
-    rewards_too: ClassVar[bool] = False
-    """Whether the method changes the reward and knows no price of cost."""
-    only_feasible_rewards: ClassVar[bool] = False
-    """Whether what the policy earns counts only as far as the step is feasible."""
-    told: ClassVar[tuple[str, ...]]
-    """What an update of the constraint tells, and `expert_cost`."""
+    budget_per: ClassVar[Literal["step", "worst"]] = "step"
+    """What a budget is measured by: the mean step, or the worst step of an episode."""
+    reported: ClassVar[tuple[str, ...]]
+    """The numbers that an update of the constraint returns, and `expert_cost`."""
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Settings that differ from the defaults, by the name of the task."""
 
     def __post_init__(self) -> None:
         check_count("every", self.every)
         if not 0 <= self.temptation <= 1:
             raise ArgumentError(f"temptation must lie in [0, 1], not {self.temptation!r}")
 
-    def settings(self) -> dict[str, Any]:
-        """All fields, JSON-able."""
-        return dataclasses.asdict(self)
+    @classmethod
+    def preset(cls, task: TabularTask | SimulatedTask, **settings: Any) -> Self:
+        """The method with the settings that were found to work on `task`, and with `settings`."""
+        return cls(**{**cls.presets.get(task.name, {}), **settings})
 
-    @property
-    def free_temptation(self) -> bool:
-        """Whether nothing costs as long as the policy is tempted."""
-        return False
+    @classmethod
+    def forward(cls, task: SimulatedTask) -> PPO:
+        """Settings of forward control: those of the task, but for the price.
 
-    @property
-    def able_temptation(self) -> bool:
-        """Whether the policy is an imitation of the experts already when it is tempted."""
-        return False
+        Steps are charged relative to each other (see `PPO.relative_costs`), so that the price is a
+        weight beside the reward's advantages. It is capped because the policy may never be quite
+        as cheap as the experts. Where experts need a penalty (the pendulum, which is beyond its
+        limit in a few steps), so do policies under a learned rule.
+        """
+        base = preset(task)
+        if base.multiplier.kind == "penalty":
+            return base
+        return dataclasses.replace(base, multiplier=Multiplier(start=1.0, rate=0.1, largest=2.0))
 
-    @property
-    def any_confidence(self) -> bool:
-        """Whether one trained constraint answers at every confidence; most know none."""
-        return False
+    def imitates_at(self, iterations: int) -> tuple[int, ...]:
+        """The updates after which the policy begins anew as an imitation of the experts."""
+        return () if self.temptation == 1 else (round(self.temptation * iterations),)
 
-    def number_of_costs(self, quantities: int) -> int:
+    def number_of_costs(self, observed: int) -> int:
         """How many costs `judge` gives for so many observed numbers, each with its own price."""
-        del quantities
+        del observed
         return 1
 
     @abstractmethod
-    def start(
+    def begin(
         self, inputs: Inputs, experts: ExpertSteps, forward: PPO, *, key: Key[Array, ""]
     ) -> Learned:
-        """Nothing learned yet."""
+        """The state before anything is learned."""
 
     def with_experts(self, learned: Learned, experts: ExpertSteps) -> Learned:
-        """What is learned, as far as it goes on to be of use with other experts."""
+        """What of `learned` goes on to be of use with other experts."""
         del experts
         return learned
 
-    def interrupted(self, learned: Learned) -> Learned:
-        """What is learned, when all running episodes are broken off and begun anew."""
+    def forget_episodes(self, learned: Learned) -> Learned:
+        """The state after all running episodes were broken off and begun anew."""
         return learned
 
     def constraint(self, learned: Learned) -> Any:
-        """The model to be asked after training."""
+        """The `ConstraintModel` to be asked after training."""
         return learned.model
 
     def new_replay(self, rollout: Rollout, generator: np.random.Generator) -> Replay | None:
-        """An empty replay for rollouts like this one; None where none is wanted."""
+        """An empty replay for rollouts like this one; None where the method wants none."""
         del rollout, generator
         return None
 
     def remember(
         self, replay: Replay | None, rollout: Rollout, generator: np.random.Generator
     ) -> None:
-        """Put something of a rollout into the replay."""
+        """Put a sample of a rollout into the replay."""
         del replay, rollout, generator
 
     @abstractmethod
-    def judge(
-        self, learned: Learned, rollout: Rollout, confidence: float
-    ) -> tuple[Learned, Float[np.ndarray, "T n ..."]]:
-        """The cost of every step of a rollout, or k of them; its reward where `rewards_too`."""
+    def judge(self, learned: Learned, rollout: Rollout, moment: Moment) -> Judged:
+        """The costs and rewards that the policy learns from; called once a rollout."""
 
     @abstractmethod
     def update(
         self, learned: Learned, given: Round, *, key: Key[Array, ""]
     ) -> tuple[Learned, dict[str, float]]:
-        """Learn from what the policy did; and what is told of it."""
+        """Learn from what the policy did; returns the numbers named in `reported`."""
 
     @abstractmethod
     def experts_cost(self, learned: Learned, given: Round, width: int) -> float:

@@ -1,1 +1,1 @@
-"""Room 8: figures and one self-contained HTML page."""
+"""Figures, tables and one self-contained HTML page."""

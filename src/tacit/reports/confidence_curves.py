@@ -1,12 +1,13 @@
-"""What a confidence level buys: fewer violations, for how much reward."""
+"""Violation, reward and coverage against the confidence that was asked for."""
 
 from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tacit.reports.band import Band, draw_band, sorted_bands
+from tacit.evaluation.intervals import Estimate
 from tacit.reports.style import (
     BLUE,
     BROKEN,
@@ -14,11 +15,15 @@ from tacit.reports.style import (
     INK,
     TICK_SIZE,
     VERMILION,
+    Band,
     confidence_axis,
+    draw_band,
     legend_below,
     legend_under,
     new_figure,
+    ordered_colours,
     share_axis,
+    sorted_bands,
     stretched_share_axis,
     style_axes,
 )
@@ -51,7 +56,7 @@ def confidence_curves(
 
 
 def draw_violation(axes: Axes, places: np.ndarray, violation: Band, expert: float) -> None:
-    """The violation panel: measured band, promise, and where the promise would be broken."""
+    """Draw the violation panel: measured band, promise, and where the promise is broken."""
     style_axes(
         axes,
         title="Violation of the true rule",
@@ -66,7 +71,7 @@ def draw_violation(axes: Axes, places: np.ndarray, violation: Band, expert: floa
 
 
 def draw_promise(axes: Axes, highest: float) -> None:
-    """The line 1 - confidence, shaded above it, on a y axis that holds `highest` as well."""
+    """Draw the line 1 - confidence and shade above it, on a y axis that holds `highest` too."""
     ends = np.linspace(*axes.get_xlim(), 100)
     promise = 1 - ends
     top = float(min(1.02, 1.1 * max(highest, promise[0])))
@@ -95,14 +100,63 @@ def draw_promise(axes: Axes, highest: float) -> None:
 
 
 def draw_level(axes: Axes, level: float, label: str) -> None:
-    """A dotted horizontal line at a level to compare with."""
+    """Draw a dotted horizontal line at a level to compare with."""
     axes.axhline(level, color=INK, linestyle=":", linewidth=1.5, label=label, zorder=2.2)
+
+
+class Measured(Protocol):
+    """Violation and reward measured at one confidence."""
+
+    @property
+    def confidence(self) -> float: ...  # noqa: D102
+    @property
+    def violation(self) -> Estimate: ...  # noqa: D102
+    @property
+    def reward(self) -> Estimate: ...  # noqa: D102
+
+
+class Curve(NamedTuple):
+    """A line with its name."""
+
+    label: str
+    points: Sequence[Measured]
+
+
+def number_panels(curves: Sequence[Curve]) -> Figure:
+    """Violation and reward against confidence, one line for each number of demonstrations."""
+    figure = new_figure(3.9)
+    left, right = figure.subplots(1, 2)
+    style_axes(
+        left,
+        title="Violation of the true rule",
+        across=ASKED,
+        up="episodes that break it\n(axis stretched near 0)",
+    )
+    style_axes(right, title="Feasible reward", across=ASKED, up="reward per episode")
+    places = np.array(sorted({point.confidence for curve in curves for point in curve.points}))
+    for axes in (left, right):
+        confidence_axis(axes, places)
+    draw_promise(left, max(point.violation.high for curve in curves for point in curve.points))
+    for curve, colour in zip(curves, ordered_colours(len(curves)), strict=True):
+        points = sorted(curve.points, key=lambda point: point.confidence)
+        at = np.array([point.confidence for point in points])
+        for axes, name in ((left, "violation"), (right, "reward")):
+            band = band_of([getattr(point, name) for point in points])
+            draw_band(axes, at, band, colour=colour, label=curve.label)
+    legend_under(figure, left.get_legend_handles_labels()[0], columns=len(curves) + 1)
+    return figure
+
+
+def band_of(estimates: Sequence[Estimate]) -> Band:
+    """Estimates as a band."""
+    columns = np.array([(one.value, one.low, one.high) for one in estimates]).T
+    return Band(*columns)
 
 
 def coverage_against_confidence(
     confidences: Sequence[float] | np.ndarray, joint: Band, pointwise: Band
 ) -> Figure:
-    """How often the learned rule was safe, against how often it promised to be.
+    """How often the learned rule was safe, against how often it was asked to be.
 
     `joint` is the share of data sets in which every state that the learned rule allows is truly
     allowed; `pointwise` is the share of allowed states that are truly allowed. A point on or above
@@ -136,7 +190,7 @@ def coverage_against_confidence(
 
 
 def draw_diagonal(axes: Axes) -> None:
-    """What was asked for, with the region that falls short of it shaded."""
+    """Draw the diagonal (as safe as asked for), and shade the region that is less safe."""
     ends = np.array(axes.get_xlim())
     axes.fill_between(ends, -0.1, ends, color=BROKEN, linewidth=0, zorder=0.5)
     axes.plot(

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tacit.errors import ArgumentError
-from tacit.reports.band import Band, draw_band, numbers_of
 from tacit.reports.confidence_curves import draw_diagonal, draw_promise
 from tacit.reports.number_curve import number_axis
 from tacit.reports.style import (
@@ -17,9 +16,12 @@ from tacit.reports.style import (
     QUIET,
     TICK_SIZE,
     TITLE_SIZE,
+    Band,
     confidence_axis,
+    draw_band,
     legend_under,
     new_figure,
+    numbers_of,
     ordered_colours,
     share_axis,
     style_axes,
@@ -46,8 +48,8 @@ def coverage_panels(
         rows: the results, one mapping per task, number of demonstrations (`experts`) and
             confidence, with the keys in `KEYS`.
         objective: which objective to show; the first one in the rows unless given.
-        votes: which kind of votes to show, likewise.
-        reading: which reading of the belief to show, likewise.
+        votes: which kind of votes to show; the first one in the rows unless given.
+        reading: which reading of the belief to show; the first one in the rows unless given.
     """
     chosen = choose(list(rows), {"objective": objective, "votes": votes, "reading": reading})
     tasks = list(dict.fromkeys(str(row["task"]) for row in chosen))
@@ -88,7 +90,7 @@ def choose(rows: Sequence[Row], wanted: Mapping[str, str | None]) -> list[Row]:
 
 
 def draw_task(places: Sequence[Axes], rows: Sequence[Row], colours: Mapping[int, str]) -> None:
-    """The four panels of one task."""
+    """Draw the four panels of one task."""
     violation, _, coverage, distance = places
     for axes in places:
         style_axes(axes)
@@ -109,7 +111,7 @@ def draw_task(places: Sequence[Axes], rows: Sequence[Row], colours: Mapping[int,
 
 
 def draw_number(places: Sequence[Axes], rows: Sequence[Row], colour: str) -> None:
-    """The lines of one number of demonstrations against confidence."""
+    """Draw the lines of one number of demonstrations against confidence."""
     violation, reward, coverage = places
     experts = int(rows[0]["experts"])
 
@@ -137,7 +139,7 @@ def draw_number(places: Sequence[Axes], rows: Sequence[Row], colour: str) -> Non
 
 
 def draw_distance(axes: Axes, rows: Sequence[Row], colours: Mapping[int, str]) -> None:
-    """Distance to the oracle against number: mean over confidences, whiskers from least to most."""
+    """Draw distance to the oracle against number: mean over confidences, and whiskers."""
     numbers = [number for number in colours if any(int(row["experts"]) == number for row in rows)]
     groups = [
         numbers_of(
@@ -166,7 +168,7 @@ def summary(groups: Sequence[np.ndarray], function: Callable[..., Any]) -> np.nd
 
 
 def label_edges(places: np.ndarray, tasks: Sequence[str]) -> None:
-    """Titles over the first row, x labels under the last, task names at the left."""
+    """Write titles over the first row, x labels under the last, task names at the left."""
     titles = ("Violation", "Reward", "Coverage", "Distance to oracle")
     below = ("confidence", "confidence", "confidence", "demonstrations")
     for axes, title, across in zip(places[0], titles, below, strict=True):
@@ -179,7 +181,7 @@ def label_edges(places: np.ndarray, tasks: Sequence[str]) -> None:
 
 
 def add_legend(figure: Figure, colours: Mapping[int, str]) -> None:
-    """Colours for numbers of demonstrations, line styles for the two kinds of coverage."""
+    """Explain the colours (numbers of demonstrations) and line styles (kinds of coverage)."""
     handles = [
         Line2D([], [], color=colour, marker="o", markersize=4, label=f"{number:,} demonstrations")
         for number, colour in colours.items()

@@ -9,14 +9,16 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
 from tacit.errors import ArgumentError
-from tacit.reports.band import Band, draw_band, sorted_bands
 from tacit.reports.style import (
     BLUE,
     PAPER,
     PURPLE,
     VERMILION,
+    Band,
+    draw_band,
     legend_under,
     new_figure,
+    sorted_bands,
     style_axes,
 )
 
@@ -73,7 +75,7 @@ def in_order_of(numbers: Sequence[int] | np.ndarray, answers: Sequence[bool]) ->
 
 
 def draw_answers(axes: Axes, places: np.ndarray, band: Band, enough: np.ndarray) -> list[Line2D]:
-    """Filled markers where the answer was "enough", hollow ones where it was not."""
+    """Draw filled markers where the answer was "enough", hollow ones where it was not."""
     lines = []
     for chosen, fill, label in (
         (enough, BLUE, "answer: enough"),
@@ -95,7 +97,7 @@ def draw_answers(axes: Axes, places: np.ndarray, band: Band, enough: np.ndarray)
 
 
 def draw_recommended(axes: Axes, recommended: tuple[int, int, int]) -> None:
-    """A vertical line at the recommended number, in a strip from its lower to its upper end."""
+    """Draw a line at the recommended number, in a strip from its lower to its upper end."""
     number, low, high = recommended
     if not 0 < low <= number <= high:
         raise ArgumentError(
@@ -114,7 +116,7 @@ def draw_recommended(axes: Axes, recommended: tuple[int, int, int]) -> None:
 def number_axis(
     axes: Axes, numbers: Sequence[float] | np.ndarray, *, also: Sequence[float] = ()
 ) -> None:
-    """A logarithmic x axis that holds the numbers (written out where there is room) and `also`."""
+    """Make the x axis logarithmic; it holds `also` and the numbers, written where there is room."""
     axes.set_xscale("log")
     places = np.unique(np.asarray(numbers, dtype=float))
     axes.set_xlim(min([*places, *also]) / 1.18, max([*places, *also]) * 1.18)

@@ -1,13 +1,22 @@
-"""One look for all figures: colours that colour-blind readers can tell apart, quiet axes."""
+"""One look for all figures: colours that colour-blind readers can tell apart, quiet axes.
+
+Figures are made of plain arrays, without pyplot and its global state.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
+
+from tacit.errors import ArgumentError
+from tacit.runs.atomic_write import atomic_write
 
 WIDTH = 9.4  # inches; at 96 pixels an inch it fills the page's text width
 TITLE_SIZE, LABEL_SIZE, TICK_SIZE = 10.5, 9.5, 8.5
@@ -15,7 +24,7 @@ SHARES = (0.0, 0.01, 0.03, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 INK, QUIET, GRID, PAPER = "#1f2933", "#616e7c", "#e4e7eb", "#ffffff"
 # After Okabe and Ito's palette for readers with any kind of colour vision.
-BLUE, ORANGE, GREEN, VERMILION, PURPLE = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#aa4499"
+BLUE, GREEN, VERMILION, PURPLE = "#0072b2", "#009e73", "#d55e00", "#aa4499"
 BROKEN = "#fbe3d6"
 WALL = "#3e4c59"
 
@@ -42,7 +51,7 @@ def new_figure(height: float, *, width: float = WIDTH, compressed: bool = False)
 
 
 def style_axes(axes: Axes, *, title: str = "", across: str = "", up: str = "") -> None:
-    """Title at the left, named axes, light horizontal grid, no box."""
+    """Set title (at the left) and names of the axes, a light horizontal grid, and no box."""
     axes.set_facecolor(PAPER)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#9aa5b1")
@@ -55,14 +64,14 @@ def style_axes(axes: Axes, *, title: str = "", across: str = "", up: str = "") -
 
 
 def set_title(axes: Axes, title: str) -> None:
-    """A bold title over the left edge; dollar signs in it mean dollars, not mathematics."""
+    """Set a bold title over the left edge; dollar signs in it mean dollars, not mathematics."""
     axes.set_title(
         title, loc="left", fontsize=TITLE_SIZE, fontweight="bold", color=INK, parse_math=False
     )
 
 
 def confidence_axis(axes: Axes, confidences: np.ndarray, *, ticks: int = 9) -> None:
-    """The x axis for confidence levels in percent, with a little air at both ends."""
+    """Show confidence levels on the x axis in percent, with a little air at both ends."""
     lowest, highest = float(confidences.min()), float(confidences.max())
     air = 0.04 * (highest - lowest) or 0.1
     axes.set_xlim(max(0.0, lowest - air), min(1.0, highest + air))
@@ -71,18 +80,18 @@ def confidence_axis(axes: Axes, confidences: np.ndarray, *, ticks: int = 9) -> N
 
 
 def percent(share: float, _: float | None = None) -> str:
-    """0.125 as 12.5%."""
+    """A share in percent for the ticks of an axis: 0.125 as 12.5%."""
     return f"{round(100 * share, 6):g}%".replace("-", "−")
 
 
 def share_axis(axes: Axes) -> None:
-    """The y axis for shares from 0 to 100 percent."""
+    """Show shares on the y axis, from 0 to 100 percent."""
     axes.set_ylim(-0.02, 1.04)
     axes.yaxis.set_major_formatter(percent)
 
 
 def stretched_share_axis(axes: Axes, top: float) -> None:
-    """The y axis for shares of which small ones matter: 1 percent can be told from 3.
+    """Show shares on the y axis so that small ones matter: 1 percent can be told from 3.
 
     Heights are square roots of shares, which is also the scale on which shares of any size are
     known equally well.
@@ -106,7 +115,7 @@ def signed_square(values: np.ndarray) -> np.ndarray:
 
 
 def legend_below(axes: Axes, *, columns: int = 2) -> None:
-    """A legend under the axes, where it covers no data."""
+    """Put a legend under the axes, where it covers no data."""
     axes.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, -0.2),
@@ -118,7 +127,7 @@ def legend_below(axes: Axes, *, columns: int = 2) -> None:
 
 
 def legend_under(figure: Figure, handles: Sequence[Artist], *, columns: int, **options) -> None:
-    """A legend under the whole figure."""
+    """Put a legend under the whole figure."""
     figure.legend(
         handles=list(handles),
         loc="outside lower center",
@@ -137,3 +146,75 @@ def ordered_colours(number: int) -> list[str]:
         "#" + "".join(f"{round(255 * part):02x}" for part in ORDERED_COLOURS(float(place))[:3])
         for place in places
     ]
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Values [n] with the lower and upper ends [n] of their intervals."""
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def __post_init__(self) -> None:
+        for field in ("value", "low", "high"):
+            object.__setattr__(self, field, numbers_of(field, getattr(self, field)))
+        if not len(self.value) == len(self.low) == len(self.high):
+            raise ArgumentError(
+                f"a band needs as many lower and upper ends as values, not {len(self.low)} and "
+                f"{len(self.high)} for {len(self.value)}"
+            )
+
+    def in_order(self, order: np.ndarray) -> "Band":
+        """The same band with its points rearranged."""
+        return Band(self.value[order], self.low[order], self.high[order])
+
+
+def numbers_of(field: str, values: object) -> np.ndarray:
+    """A float64 vector with at least one entry; None counts as missing (NaN)."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{field} is not a list of numbers: {error}") from None
+    if array.ndim != 1 or not len(array):
+        raise ArgumentError(f"{field} must be a list of numbers, not of shape {list(array.shape)}")
+    return array
+
+
+def sorted_bands(
+    field: str, places: Sequence[float] | np.ndarray, *bands: Band
+) -> tuple[np.ndarray, list[Band]]:
+    """The places on the x axis in rising order, and the bands in that order too."""
+    array = numbers_of(field, places)
+    for band in bands:
+        if len(band.value) != len(array):
+            raise ArgumentError(f"there are {len(array)} {field} but {len(band.value)} values")
+    order = np.argsort(array, kind="stable")
+    return array[order], [band.in_order(order) for band in bands]
+
+
+def draw_band(
+    axes: Axes, places: np.ndarray, band: Band, *, colour: str, label: str, marker: str = "o"
+) -> Line2D:
+    """Draw the intervals as a tinted band with whiskers, and the values as a line with markers."""
+    axes.fill_between(places, band.low, band.high, color=colour, alpha=0.18, linewidth=0, zorder=2)
+    axes.vlines(places, band.low, band.high, color=colour, alpha=0.55, linewidth=1.2, zorder=2.5)
+    (line,) = axes.plot(
+        places,
+        band.value,
+        color=colour,
+        linewidth=1.8,
+        marker=marker,
+        markersize=5,
+        markeredgecolor="white",
+        markeredgewidth=0.8,
+        label=label,
+        zorder=3,
+    )
+    return line
+
+
+def write_png(file: Path, figure: Figure) -> None:
+    """Write a picture, whole or not at all."""
+    with atomic_write(file) as part:
+        figure.savefig(part, format="png", dpi=150)

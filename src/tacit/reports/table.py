@@ -1,4 +1,4 @@
-"""A table as HTML, with numbers to the right and of one precision per column."""
+"""Tables for pages (HTML) and for text files (Markdown), and numbers as their cells."""
 
 import html
 import math
@@ -10,6 +10,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from tacit.errors import ArgumentError
+from tacit.evaluation.intervals import Estimate
 
 MISSING = "–"
 LOOKS_LIKE_A_NUMBER = re.compile(r"[-+−<>≤≥~]?\s*[\d.]")
@@ -32,7 +33,7 @@ class Table:
 
 
 def table_html(table: Table) -> str:
-    """The `<table>` element, everything escaped."""
+    """The `<table>` element, escaped; numbers stand right, with one precision a column."""
     by_column = [[row[place] for row in table.rows] for place in range(len(table.columns))]
     written = [write_column(cells) for cells in by_column]
     kinds = [' class="number"' if is_numeric(cells) else "" for cells in by_column]
@@ -102,3 +103,32 @@ def is_float(cell: object) -> bool:
 def is_missing(cell: object) -> bool:
     """True for None and NaN."""
     return cell is None or (is_float(cell) and math.isnan(float(cell)))  # type: ignore[arg-type]
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; the first column is text, the others are numbers."""
+    rules = ["---", *("---:" for _ in columns[1:])]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, rules, *rows))
+
+
+def percent(share: float | Estimate | None) -> str:
+    """A share as a percentage, with its interval where it has one."""
+    if share is None:
+        return MISSING
+    if isinstance(share, Estimate) and share.low != share.high:
+        return f"{percent(share.value)} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+    return f"{100 * float(share):.1f} %"
+
+
+def four_digits(value: float | None) -> str:
+    """A number with about four digits."""
+    if value is None:
+        return MISSING
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def p_value(value: float | None) -> str:
+    """The p-value of a test: three decimals, or its power of ten."""
+    if value is None:
+        return MISSING
+    return f"{value:.3f}" if value >= 0.001 else f"{value:.0e}"

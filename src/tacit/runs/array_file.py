@@ -10,6 +10,7 @@ from safetensors.numpy import save
 
 from tacit.errors import StorageError
 from tacit.runs.atomic_write import atomic_write
+from tacit.runs.json_file import plain
 
 
 def write_arrays(path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Path:
@@ -20,13 +21,6 @@ def write_arrays(path: Path, arrays: dict[str, np.ndarray], header: dict[str, An
     with atomic_write(path) as part:
         part.write_bytes(content)
     return path
-
-
-def plain(value: object) -> object:
-    """NumPy scalars as JSON has them."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

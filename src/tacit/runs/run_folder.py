@@ -1,6 +1,8 @@
 """The folder of one run: what it was asked to do, how it went, and where to continue."""
 
+import errno
 import os
+import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +11,14 @@ from typing import Any, Self
 
 from tacit.errors import StorageError
 from tacit.runs.atomic_write import sync
-from tacit.runs.folder_lock import FolderLock
-from tacit.runs.metrics_file import MetricsFile, checked, read_metrics
+from tacit.runs.metrics_file import Events, MetricsFile, check_metrics, read_metrics
 from tacit.runs.settings_file import keep_settings
-from tacit.runs.tensorboard_events import Events
 from tacit.runs.tree_file import Stored, read_stored, write_tree
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 SETTINGS = "settings.json"
 METRICS = "metrics.jsonl"
@@ -27,7 +32,7 @@ DAMAGED = "checkpoint.damaged.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """A checkpoint.
+    """A checkpoint as it was read.
 
     Fields:
         tree: the state of the run.
@@ -36,6 +41,57 @@ class Saved:
 
     tree: Any
     facts: dict[str, Any]
+
+
+class FolderLock:
+    """A lock held from creation to `release`, or until the operating system ends the process.
+
+    The lock is on an open file, not on the file's existence, so that nothing has to be cleaned up
+    after a crash, and the file stays where it is. Where there is no such lock (Windows, some
+    network drives), `notice` says so and nothing is locked.
+    """
+
+    def __init__(self, path: Path):
+        self.notice: str | None = None
+        self.number: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            self.take(path)
+        except BaseException:
+            self.release()
+            raise
+
+    def take(self, path: Path) -> None:
+        """Lock the open file, or say who has locked it."""
+        assert self.number is not None
+        unlocked = f"{path.parent}: cannot be locked here; do not run two processes in it at once"
+        if fcntl is None:
+            self.notice = unlocked
+            return
+        try:
+            fcntl.flock(self.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                owner = os.read(self.number, 300).decode(errors="replace").strip() or "unknown"
+                raise StorageError(
+                    f"{path.parent}: in use by another run ({owner}); "
+                    "wait until it has ended, or choose another folder"
+                ) from None
+            self.notice = f"{unlocked} ({error})"
+            return
+        # Who has the lock is a courtesy to the reader of the message: it may fail (full disk).
+        with suppress(OSError):
+            os.ftruncate(self.number, 0)
+            os.write(self.number, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+
+    def release(self) -> None:
+        """Let go of the lock; closing a file unlocks it."""
+        if self.number is not None:
+            if fcntl is not None:
+                # Explicitly, since a forked child may have the same file open still.
+                with suppress(OSError):
+                    fcntl.flock(self.number, fcntl.LOCK_UN)
+            os.close(self.number)
+            self.number = None
 
 
 class RunFolder:
@@ -52,7 +108,7 @@ class RunFolder:
 
     Fields:
         path: the folder.
-        notices: sentences for the user about what was not as expected and went on all the same.
+        notices: sentences for the user about what was unexpected but did not stop the run.
     """
 
     def __init__(self, path: Path, lock: FolderLock, notices: list[str]):
@@ -61,8 +117,8 @@ class RunFolder:
         self.lock: FolderLock | None = lock
         self.recorded = MetricsFile(path / METRICS)
         self.events = Events(path / EVENTS, notices)
-        # A run that is there already must be taken up by `latest` before it is written to.
-        self.taken_up = not self.begun()
+        # A run that is there already must be brought to its checkpoint by `latest` first.
+        self.writable = not self.begun()
 
     @classmethod
     def open(cls, path: str | Path, settings: dict[str, Any], *, label: str = "run") -> Self:
@@ -80,8 +136,8 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
             lock = FolderLock(path / LOCK)
             remove_leftovers(path)
-            if any((path / name).exists() for name in (CHECKPOINT, PREVIOUS)):
-                needed(path / SETTINGS)
+            if has_checkpoint(path):
+                require_settings(path / SETTINGS)
             notices = keep_settings(path / SETTINGS, settings, label)
             return cls(path, lock, [lock.notice, *notices] if lock.notice else notices)
         except BaseException as error:
@@ -96,13 +152,13 @@ class RunFolder:
 
     def record(self, metrics: dict[str, Any]) -> None:
         """Append numbers to metrics.jsonl and to TensorBoard, at `metrics["steps"]`."""
-        self.ready()
-        line = checked(metrics)
+        self.check_ready()
+        line = check_metrics(metrics)
         self.recorded.append(line)
         self.events.add(line)
 
     def metrics(self) -> list[dict[str, int | float]]:
-        """All that was recorded and not undone by going back to a checkpoint."""
+        """The recorded lines, without those that going back to a checkpoint has dropped."""
         return read_metrics(self.path / METRICS)
 
     def save(self, tree: Any, /, **facts: Any) -> Path:
@@ -111,7 +167,7 @@ class RunFolder:
         The new one is complete on disk before either of the old ones is touched, so that a failure
         at any moment (no space left, a kill) leaves both as they were, or the newer one.
         """
-        self.ready()
+        self.check_ready()
         header = {"facts": facts, "metrics_bytes": self.recorded.sync()}
         new = write_tree(self.path / NEXT, tree, header)
         current = self.path / CHECKPOINT
@@ -125,13 +181,14 @@ class RunFolder:
         return current
 
     def latest(self, like: Any) -> Saved | None:
-        """Go back to the newest checkpoint that is undamaged, or to the beginning if there is none.
+        """Go back to the newest undamaged checkpoint, or to the beginning if there is none.
 
         What was recorded after that checkpoint is dropped: it will be recorded again. `like` is a
-        tree with the names, shapes and dtypes of the saved one. A checkpoint that is intact but
-        holds another tree is an error, and nothing in the folder is changed.
+        tree with the names, shapes and dtypes of the saved one; it is not looked at where there is
+        no checkpoint. A checkpoint that is intact but holds another tree is an error, and nothing
+        in the folder is changed.
         """
-        self.still_open()
+        self.check_open()
         stored, wrong = self.newest()
         if stored is None:
             self.go_back(0)
@@ -194,10 +251,10 @@ class RunFolder:
                 f"({self.recorded.length()} bytes instead of {length})"
             )
         self.events.rewrite(self.metrics())
-        self.taken_up = True
+        self.writable = True
 
     def set_aside(self, path: Path) -> None:
-        """Move a damaged checkpoint out of the way, for somebody to look at."""
+        """Rename a damaged checkpoint, so that users can examine it."""
         try:
             os.replace(path, self.path / DAMAGED)
         except OSError as error:
@@ -205,20 +262,25 @@ class RunFolder:
 
     def begun(self) -> bool:
         """Whether a run has written something here already."""
-        return any((self.path / name).exists() for name in (METRICS, CHECKPOINT, PREVIOUS))
+        return (self.path / METRICS).exists() or has_checkpoint(self.path)
 
-    def still_open(self) -> None:
+    def check_open(self) -> None:
         """Raise an error if the folder was closed."""
         if self.lock is None:
             raise StorageError(f"{self.path}: this folder was closed; open it again")
 
-    def ready(self) -> None:
+    def check_ready(self) -> None:
         """Raise an error if the folder cannot be written to in the present state."""
-        self.still_open()
-        if not self.taken_up:
+        self.check_open()
+        if not self.writable:
             raise StorageError(
                 f"{self.path}: holds a run already; call latest(like) first to continue it"
             )
+
+
+def has_checkpoint(path: Path) -> bool:
+    """Whether the folder holds a checkpoint, damaged or not."""
+    return any((path / name).exists() for name in (CHECKPOINT, PREVIOUS))
 
 
 def keep_also_as(current: Path, previous: Path) -> None:
@@ -246,10 +308,10 @@ def remove_leftovers(path: Path) -> None:
         leftover.unlink(missing_ok=True)
 
 
-def needed(settings: Path) -> None:
+def require_settings(settings: Path) -> None:
     """Raise an error if there are checkpoints whose settings are unknown."""
     if not settings.exists():
         raise StorageError(
-            f"{settings.parent}: has a checkpoint but no {settings.name}, so that nobody knows "
-            "what it belongs to; choose another folder, or restore the file"
+            f"{settings.parent}: has a checkpoint but no {settings.name}, so that its settings are "
+            "unknown; choose another folder, or restore the file"
         )

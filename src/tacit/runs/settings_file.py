@@ -1,25 +1,26 @@
-"""The settings of a run: written once, and compared when the run is continued."""
+"""The settings of a run: written once with the versions of libraries, compared when it goes on."""
 
+import importlib.metadata
 import json
+import platform
 from pathlib import Path
 from typing import Any
 
 from tacit.errors import ArgumentError, StorageError
-from tacit.runs import versions
-from tacit.runs.array_file import plain
-from tacit.runs.atomic_write import atomic_write
+from tacit.runs.json_file import plain, write_json
 
 ABSENT = "absent"
+PACKAGES = ("tacit", "jax", "numpy", "scipy", "gymnasium", "equinox", "optax")
 
 
 def keep_settings(path: Path, settings: dict[str, Any], label: str) -> list[str]:
-    """Write the settings to `path`, or make sure that those in it are the same.
+    """Write the settings to `path`, or raise an error if it holds other ones.
 
-    Other versions of libraries are allowed; the file then lists them under `continued_with`, and
-    the sentence that this gives back says which they are.
+    Other versions of libraries are allowed; the file then lists them under `continued_with`. The
+    sentences that this returns say which they are.
     """
     wanted = {"label": label, "settings": as_json(settings)}
-    now = versions.installed()
+    now = installed_versions()
     if not path.exists():
         write_json(path, {**wanted, "versions": now, "continued_with": []})
         return []
@@ -61,6 +62,15 @@ def read_settings(path: Path) -> dict[str, Any]:
     return found
 
 
+def installed_versions() -> dict[str, str]:
+    """Versions of Python, tacit and the libraries that its numbers depend on."""
+    return {
+        "python": platform.python_version(),
+        **{package: importlib.metadata.version(package) for package in PACKAGES},
+        "mujoco": importlib.metadata.version("mujoco-core"),
+    }
+
+
 def differences(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
     """`field: old there, new here` for each field that differs, also inside nested settings."""
     old, new = flat(there), flat(here)
@@ -95,9 +105,3 @@ def as_json(settings: dict[str, Any]) -> dict[str, Any]:
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"the setting {name} cannot be written: {error}") from None
     return json.loads(json.dumps(settings, default=plain))
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write an indented JSON file, whole or not at all."""
-    with atomic_write(path) as part:
-        part.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -16,13 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from tacit.errors import ArgumentError, StorageError
-from tacit.runs.array_file import plain, read_arrays, write_arrays
-from tacit.runs.tree_leaf import NOT_DATA, decode, describe, encode, form
+from tacit.precision import double_precision
+from tacit.runs.array_file import read_arrays, write_arrays
+from tacit.runs.json_file import plain
 
 KIND = "tacit tree"
+NOT_DATA = "not data"
+PLAIN = (bool, int, float, complex, str)
+ARRAYS = (np.ndarray, np.generic, jax.Array, jax.ShapeDtypeStruct)
+BYTES = np.dtype(np.uint8)
+# What safetensors both writes and reads through NumPy; all other dtypes are kept as their bytes.
+NATIVE = {np.dtype(name) for name in ("bool", "float16", "float32", "float64", "complex64")} | {
+    np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
 
 
 def write_tree(path: Path, tree: Any, header: dict[str, Any]) -> Path:
@@ -43,19 +53,9 @@ def write_tree(path: Path, tree: Any, header: dict[str, Any]) -> Path:
     return write_arrays(path, arrays, {**content, "sha256": fingerprint(arrays, content)})
 
 
-def read_tree(path: Path, like: Any) -> tuple[Any, dict[str, Any]]:
-    """Read what `write_tree` wrote, as a tree like `like`; gives the tree and the header.
-
-    The values of `like` do not matter, only names, shapes and dtypes, so that it may come from
-    `jax.eval_shape`. A file that is damaged, or that holds another tree, is a `StorageError`.
-    """
-    stored = read_stored(path)
-    return stored.tree(like), stored.header
-
-
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """The content of a file, found to be undamaged.
+    """The content of a file whose checksum was right.
 
     Fields:
         path: the file.
@@ -70,7 +70,11 @@ class Stored:
     header: dict[str, Any]
 
     def tree(self, like: Any) -> Any:
-        """The stored values in a tree like `like`; every leaf must have the same name and form."""
+        """The stored values in a tree like `like`; every leaf must have the same name and form.
+
+        The values of `like` do not matter, only names, shapes and dtypes, so that it may come from
+        `jax.eval_shape`. If the file holds another tree, this raises a `StorageError`.
+        """
         wanted = named_leaves(like)
         self.check(wanted)
         values = [
@@ -133,3 +137,81 @@ def named_leaves(tree: Any) -> dict[str, Any]:
             raise ArgumentError(f"{name}: two leaves of the tree have this name; rename one")
         leaves[name] = leaf
     return leaves
+
+
+def form(leaf: Any) -> str:
+    """What two leaves must share for one to take the place of the other: type, dtype and shape."""
+    if type(leaf) in PLAIN:
+        return type(leaf).__name__
+    if isinstance(leaf, ARRAYS):
+        return f"{leaf.dtype}{list(leaf.shape)}"
+    return NOT_DATA
+
+
+def describe(name: str, leaf: Any) -> dict[str, Any]:
+    """What the header of the file says about a leaf."""
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        raise ArgumentError(f"{name}: is the description of an array, not an array")
+    entry: dict[str, Any] = {"name": name, "form": form(leaf)}
+    if is_key(leaf):
+        entry["generator"] = str(jax.random.key_impl(leaf))
+    elif isinstance(leaf, jax.Array) and leaf.weak_type:
+        # A weak type decides the dtype of what is computed next, so it is part of the state.
+        entry["weak"] = True
+    return entry
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether this is one of JAX's typed random keys, or an array of them."""
+    typed = isinstance(leaf, jax.Array | jax.ShapeDtypeStruct)
+    return typed and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def encode(name: str, leaf: Any) -> np.ndarray:
+    """The leaf as an array that safetensors can hold."""
+    if type(leaf) is str:
+        return np.frombuffer(leaf.encode("utf-8", "surrogatepass"), BYTES)
+    if type(leaf) is int and not -(2**63) <= leaf < 2**63:
+        # The states of NumPy's generators are integers of 128 bits.
+        return np.frombuffer(
+            leaf.to_bytes(leaf.bit_length() // 8 + 1, "little", signed=True), BYTES
+        )
+    array = np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
+    if array.dtype.hasobject:
+        raise ArgumentError(f"{name}: an array of Python objects cannot be written; use numbers")
+    if array.dtype not in NATIVE:
+        return np.frombuffer(array.tobytes(), BYTES)
+    return array
+
+
+def decode(array: np.ndarray, entry: dict[str, Any], like: Any) -> Any:
+    """The inverse of `encode`: the value from the file, as the kind of object that `like` is."""
+    kind = type(like)
+    if kind is str:
+        return array.tobytes().decode("utf-8", "surrogatepass")
+    if kind is int and array.dtype == BYTES:
+        return int.from_bytes(array.tobytes(), "little", signed=True)
+    if kind is complex:
+        return np.frombuffer(array.tobytes(), np.complex128)[0].item()
+    if kind in PLAIN:
+        return array.item()
+    if is_key(like):
+        return jax.random.wrap_key_data(jnp.array(array), impl=entry["generator"])
+    if array.dtype != like.dtype:
+        # A copy, since what `frombuffer` gives cannot be written to.
+        array = np.frombuffer(array.tobytes(), like.dtype).reshape(like.shape).copy()
+    if isinstance(like, np.ndarray):
+        return array
+    return array[()] if isinstance(like, np.generic) else as_jax(array, entry.get("weak", False))
+
+
+def as_jax(array: np.ndarray, weak: bool) -> jax.Array:
+    """The array on JAX's default device, with its dtype whatever JAX's global setting is."""
+    with double_precision(True):
+        strong = jnp.array(array)
+    if not weak:
+        return strong
+    with double_precision(array.dtype in (np.float64, np.int64, np.complex128)):
+        # Only a Python number is weakly typed, so one lends its type to the whole array.
+        lender = jnp.broadcast_to(jnp.asarray(array.dtype.type(0).item()), array.shape)
+    return lender.at[...].set(strong) if lender.dtype == strong.dtype else strong

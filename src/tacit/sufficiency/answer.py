@@ -6,8 +6,7 @@ import numpy as np
 
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.evaluation.intervals import Estimate
-from tacit.inference.constraint import LearnedConstraint
-from tacit.inference.counts.model import TabularConstraint
+from tacit.inference.constraint import Constraint
 from tacit.sufficiency.learning_curve import LearningCurve
 
 FEW = 30
@@ -46,7 +45,7 @@ class Answer:
     wanted: float
     confidence: float
     number: int
-    constraint: TabularConstraint | LearnedConstraint
+    constraint: Constraint
     recommended_number: int | None
     recommended_interval: tuple[int, int | None] | None
     largest_confidence: float | None

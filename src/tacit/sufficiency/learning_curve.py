@@ -7,14 +7,13 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.stats import t as student_t
 
-from tacit.control.planning import Dynamics
-from tacit.control.soft_planning import occupancy
+from tacit.control.planning import Dynamics, occupancy
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.evaluation.intervals import Estimate
-from tacit.inference.confidence.votes import visits_of
 from tacit.inference.counts.many_data_sets import VisitCounts, learn_beliefs, plan_policies
-from tacit.inference.counts.method import TabularCAICRL
+from tacit.inference.counts.method import TableMethod
+from tacit.inference.counts.visits import visits_of
 from tacit.precision import in_double_precision
 
 SUBSETS = 8
@@ -128,7 +127,7 @@ def learning_curve(
     demonstrations: Trajectories,
     *,
     confidence: float,
-    method: TabularCAICRL,
+    method: TableMethod,
     seed: int,
 ) -> LearningCurve:
     """Learn from nested random subsets and compute the value of each policy exactly."""
@@ -150,7 +149,7 @@ def learning_curve(
 
 @in_double_precision
 def policy_values(
-    task: TabularTask, counts: VisitCounts, confidences: np.ndarray, method: TabularCAICRL
+    task: TabularTask, counts: VisitCounts, confidences: np.ndarray, method: TableMethod
 ) -> np.ndarray:
     """[L, D] expected reward of the policy for each confidence and data set."""
     beliefs = learn_beliefs(task, counts, confidences, method)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from tacit.inference.baselines import density
-from tacit.inference.baselines.density import Flow, fit_flow
+from tacit.inference.baselines.icl import Flow, fit_flow
 
 NUMBER = 2000
 COVARIANCE = np.array([[1.0, 0.8], [0.8, 2.0]])

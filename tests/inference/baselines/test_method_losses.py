@@ -19,8 +19,7 @@ from tacit.inference.baselines.vicrl import VICRL
 from tacit.inference.confidence.belief import beta_divergence
 from tacit.inference.encoder.method import CAICRL, SMALLEST, Memory
 from tacit.inference.encoder.voters import Voters
-from tacit.inference.gradient_steps import Minibatch, gradient_passes
-from tacit.inference.importance_weights import DRIFT_LIMITS
+from tacit.inference.gradient_steps import DRIFT_LIMITS, Minibatch, gradient_passes
 from tacit.inference.inputs import Inputs, Steps
 from tacit.inference.method import Learned
 

@@ -7,8 +7,7 @@ import pytest
 from scipy.special import betaincinv
 
 from tacit.errors import ArgumentError
-from tacit.inference.confidence.quantile import beta_quantile
-from tacit.inference.confidence.quantile_table import QuantileTable
+from tacit.inference.confidence.quantile import QuantileTable, beta_quantile
 
 PROBABILITIES = (0.01, 0.9)
 AXIS = np.geomspace(1, 20001, 40)

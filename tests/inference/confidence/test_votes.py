@@ -16,8 +16,8 @@ from tacit.inference.confidence.votes import (
     counted_votes,
     initial_weights,
     learned_votes,
-    visits_of,
 )
+from tacit.inference.counts.visits import visits_of
 
 STATES, ACTIONS, HORIZON = 5, 3, 6
 often = settings(max_examples=30, deadline=None)

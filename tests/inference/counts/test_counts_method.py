@@ -13,9 +13,10 @@ from tacit.control.planning import Dynamics
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.lab_tasks import chain
 from tacit.errors import ArgumentError, DemonstrationError
+from tacit.experiments.methods_cell import learn_constraint
 from tacit.inference.confidence import belief
-from tacit.inference.confidence.votes import visits_of
-from tacit.inference.counts.method import TabularCAICRL, forward_control, learn_constraint
+from tacit.inference.counts.method import TabularCAICRL, forward_control
+from tacit.inference.counts.visits import visits_of
 
 COUNTED, LEARNED = ("visits", "visits-fallible"), ("independent", "abstain")
 

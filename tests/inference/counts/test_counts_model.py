@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tacit.argument_checks import check_confidence
 from tacit.errors import ArgumentError
-from tacit.inference.counts.model import TabularConstraint, check_confidence
+from tacit.inference.counts.model import TabularConstraint
 
 STATES, ACTIONS = 4, 3
 LEVELS = (0.05, 0.3, 0.5, 0.7, 0.95)

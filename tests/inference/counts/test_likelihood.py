@@ -13,7 +13,7 @@ from scipy import integrate, stats
 from scipy.special import betaincinv, betaln, digamma, logsumexp
 
 from tacit.control.planning import Dynamics
-from tacit.inference.confidence.quantile_table import QuantileTable
+from tacit.inference.confidence.quantile import QuantileTable
 from tacit.inference.confidence.votes import LEARNED_VOTES
 from tacit.inference.counts import likelihood as learned_belief
 from tacit.inference.counts.likelihood import learn_votes

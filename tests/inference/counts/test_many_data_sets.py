@@ -7,9 +7,9 @@ import pytest
 
 from tacit.control.expert import collect, train_expert
 from tacit.environments.lab_tasks import chain
-from tacit.inference.confidence.votes import visits_of
 from tacit.inference.counts.many_data_sets import VisitCounts, learn_beliefs, plan_policies
 from tacit.inference.counts.method import TabularCAICRL
+from tacit.inference.counts.visits import visits_of
 from tacit.inference.infer import infer
 
 LEVELS = np.array([0.5, 0.8])

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import ArgumentError
-from tacit.inference.encoder.memory import choose_steps, gather_steps
 from tacit.inference.encoder.model import ConfidenceModel
-from tacit.inference.encoder.vote_head import DEEP_VOTES
+from tacit.inference.encoder.voters import choose_steps, gather_steps
+from tacit.inference.encoder.votes import DEEP_VOTES
 from tacit.inference.inputs import Inputs, Steps
 
 OBSERVED, DONE, WIDTH, EXPERTS, STEPS = 3, 2, 8, 6, 4

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ArgumentError
-from tacit.inference.encoder.encoders import ENCODERS, make_encoder
-from tacit.inference.encoder.late_interaction import attend
-from tacit.inference.encoder.transformer import places
+from tacit.inference.encoder.encoders import ENCODERS, attend, make_encoder, places
 
 FEATURES, WIDTH, EXPERTS, STEPS, QUERIES = 5, 8, 4, 6, 3
 every_encoder = pytest.mark.parametrize("kind", ENCODERS)

@@ -8,7 +8,7 @@ import tacit
 from tacit.control.learner import Rollout
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.reach.extent import LEVELS, RunningReach, extremes_of, followed, reach_of
-from tacit.inference.reach.model import Reach
+from tacit.inference.reach.method import Reach
 from tacit.inference.reach.quantities import Quantities
 
 LENGTH, WORLDS, QUANTITIES = 9, 3, 2

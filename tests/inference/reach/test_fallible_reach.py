@@ -11,7 +11,8 @@ from scipy import stats
 
 from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.model import Extremes, Reach, ReachModel
+from tacit.inference.reach.method import Reach
+from tacit.inference.reach.model import Extremes, ReachModel
 from tacit.inference.reach.quantities import Quantities
 
 BOX = gymnasium.spaces.Box(-1, 1, (1,), np.float32)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tacit.errors import ArgumentError
 from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.model import Extremes, Reach, ReachModel
+from tacit.inference.reach.method import Reach
+from tacit.inference.reach.model import Extremes, ReachModel
 
 BOX = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
 
@@ -153,7 +154,7 @@ def test_a_saved_constraint_says_the_same(tmp_path):
 
 
 def test_a_network_has_no_rules():
-    from tacit.inference.baselines.classifier_model import ClassifierModel
+    from tacit.inference.baselines.networks import ClassifierModel
 
     inputs = Inputs.blank(2, BOX)
     network = ClassifierModel.blank(inputs, {"hidden": [4]})

@@ -15,10 +15,10 @@ from typing import ClassVar
 import jax
 from jaxtyping import Array, Float
 
-from tacit.inference.baselines.classifier_model import ClassifierModel
+from tacit.inference.baselines.networks import ClassifierModel
 from tacit.inference.gradient_steps import Minibatch
 from tacit.inference.inputs import Steps
-from tacit.inference.step_costs import StepCosts
+from tacit.inference.trained import StepCosts
 
 
 def cross_entropy(model: ClassifierModel, experts: Steps, policy: Steps) -> Float[Array, ""]:
@@ -29,11 +29,12 @@ def cross_entropy(model: ClassifierModel, experts: Steps, policy: Steps) -> Floa
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BC2L(StepCosts):
     """Settings of BC2L: those of all methods."""
 
     name: ClassVar[str] = "bc2l"
+    kind: ClassVar[type[ClassifierModel]] = ClassifierModel
 
     def loss(self, model: ClassifierModel, batch: Minibatch) -> Float[Array, ""]:
         """The cross-entropy of telling experts from policies."""

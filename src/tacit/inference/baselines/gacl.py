@@ -11,24 +11,24 @@ ours: log D is negative, so that without it an episode that ends early is blamed
 learns to fall.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from tacit.control import normalisation
 from tacit.control.learner import Rollout
-from tacit.control.normalisation import Moments
+from tacit.control.networks import Moments, running_returns
 from tacit.inference.baselines.bc2l import cross_entropy
-from tacit.inference.baselines.classifier_model import ClassifierModel
+from tacit.inference.baselines.networks import ClassifierModel
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.gradient_steps import Minibatch
 from tacit.inference.inputs import Steps
-from tacit.inference.method import Learned
-from tacit.inference.step_costs import StepCosts
+from tacit.inference.method import Judged, Learned, Moment
+from tacit.inference.trained import StepCosts
 
 DISCOUNT = 0.99
 SMALLEST = 1e-5
@@ -41,7 +41,7 @@ class RewardScale(NamedTuple):
     sums: Float[Array, "n 1"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GACL(StepCosts):
     """Settings of GACL.
 
@@ -58,7 +58,8 @@ class GACL(StepCosts):
     weight: float = 1.0
 
     name: ClassVar[str] = "gacl"
-    rewards_too: ClassVar[bool] = True
+    kind: ClassVar[type[ClassifierModel]] = ClassifierModel
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # it updates at every rollout anyway
 
     def new_memory(
         self, model: ClassifierModel, experts: ExpertSteps, worlds: int, *, key: Key[Array, ""]
@@ -67,14 +68,18 @@ class GACL(StepCosts):
         del model, experts, key
         return RewardScale(Moments.start(1), jnp.zeros((worlds, 1)))
 
-    def judge(
-        self, learned: Learned, rollout: Rollout, confidence: float
-    ) -> tuple[Learned, Float[np.ndarray, "T n"]]:
-        """R / scale + weight * (log D - its mean)."""
-        del confidence
+    def number_of_costs(self, observed: int) -> int:
+        """None: it changes the reward, and no price would shrink that."""
+        del observed
+        return 0
+
+    def judge(self, learned: Learned, rollout: Rollout, moment: Moment) -> Judged:
+        """No costs, and rewards r / scale + weight * (log D - its mean)."""
+        del moment
         model, memory = learned.model, learned.memory
         rewards, memory = shaped_rewards(model, memory, rollout, self.weight)
-        return learned._replace(memory=memory), np.asarray(rewards)
+        none = np.zeros((*rollout.rewards.shape, 0), np.float32)
+        return Judged(learned._replace(memory=memory), none, np.asarray(rewards))
 
     def loss(self, model: ClassifierModel, batch: Minibatch) -> Float[Array, ""]:
         """The cross-entropy of telling experts from the policy."""
@@ -88,12 +93,10 @@ def shaped_rewards(
     """The rewards to learn from, and the scale with this rollout added."""
     ended = rollout.terminated | rollout.truncated
     signals = jnp.asarray(rollout.rewards)[..., None]
-    sums, returns = normalisation.running_returns(
-        memory.sums, signals, ended, jnp.array([DISCOUNT])
-    )
-    moments = normalisation.add(memory.moments, returns)
+    sums, returns = running_returns(memory.sums, signals, ended, jnp.array([DISCOUNT]))
+    moments = memory.moments.updated(returns)
     steps = Steps(rollout.observations, rollout.actions, jnp.ones(ended.shape, bool))
     praise = jnp.log(jax.nn.sigmoid(model.logit(steps)) + SMALLEST)
     praise = praise - praise.mean()
-    scaled = normalisation.rescale(moments, signals)[..., 0]
+    scaled = moments.rescale(signals)[..., 0]
     return scaled + weight * praise, RewardScale(moments, sums)

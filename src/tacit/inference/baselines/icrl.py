@@ -5,7 +5,7 @@ Experts are modelled as maximally entropic under a constraint,
     p(tau) = exp(r(tau)) phi(tau) / Z,   phi(tau) = prod_t z(s_t, a_t).
 
 The log-likelihood's gradient compares experts with the policy that is optimal for the present
-constraint, whose samples are weighted by nu (see `importance_weights`):
+constraint, whose samples are weighted by nu (see `gradient_steps`):
 
     repeat
         policy      <- PPO-Lagrange with cost 1 - z, for `every` updates
@@ -26,13 +26,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tacit.inference.baselines.classifier_model import ClassifierModel
+from tacit.inference.baselines.networks import ClassifierModel
 from tacit.inference.gradient_steps import Minibatch
 from tacit.inference.inputs import Steps
-from tacit.inference.step_costs import StepCosts
+from tacit.inference.trained import StepCosts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ICRL(StepCosts):
     """Settings of ICRL.
 
@@ -43,6 +43,7 @@ class ICRL(StepCosts):
     regulariser: float = 0.5
 
     name: ClassVar[str] = "icrl"
+    kind: ClassVar[type[ClassifierModel]] = ClassifierModel
 
     def log_feasibility(
         self, model: ClassifierModel, memory: tuple, steps: Steps, confidence: Array | float

@@ -19,16 +19,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from tacit.errors import ArgumentError
-from tacit.inference.baselines.networks import NetworkModel
-from tacit.inference.baselines.variational_model import VariationalModel
+from tacit.inference.baselines.networks import VariationalModel
 from tacit.inference.confidence.belief import beta_divergence
 from tacit.inference.gradient_steps import Minibatch
-from tacit.inference.step_costs import StepCosts
+from tacit.inference.trained import StepCosts
 
 SMALLEST_LOG = -11.5  # of a draw, log(1e-5): one draw near zero must not outweigh a batch
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class VICRL(StepCosts):
     """Settings of VICRL.
 
@@ -41,7 +40,7 @@ class VICRL(StepCosts):
     prior: tuple[float, float] = (0.9, 0.1)
 
     name: ClassVar[str] = "vicrl"
-    kind: ClassVar[type[NetworkModel]] = VariationalModel
+    kind: ClassVar[type[VariationalModel]] = VariationalModel
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,7 +1,8 @@
-"""CA-ICRL in the lab with learned votes: the paper's gradient, with nothing sampled."""
+"""The method `likelihood`: votes are learned by the paper's gradient, with nothing sampled."""
 
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +10,21 @@ import optax
 from jax.scipy.special import digamma
 from jaxtyping import Array, Float
 
-from tacit.control.planning import Dynamics
-from tacit.control.soft_planning import occupancy, soft_value_iteration
+from tacit.argument_checks import check_choice
+from tacit.control.planning import Dynamics, occupancy, soft_value_iteration
+from tacit.environments.tabular import TabularTask
 from tacit.inference.confidence.belief import beta_divergence
-from tacit.inference.confidence.quantile_table import QuantileTable
-from tacit.inference.confidence.votes import LearnedVotes, initial_weights, learned_votes
+from tacit.inference.confidence.quantile import QuantileTable
+from tacit.inference.confidence.votes import (
+    LEARNED_VOTES,
+    LearnedVotes,
+    initial_weights,
+    learned_votes,
+)
+from tacit.inference.counts.method import TableMethod
+
+Objective = Literal["evidence", "quantile"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 STEPS = 200
 LEARNING_RATE = 0.1
@@ -28,6 +39,57 @@ class LearnedBelief(NamedTuple):
     gap: Array
     """Largest difference between the experts' and the model's visits: zero at the optimum of the
     data terms."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Likelihood(TableMethod):
+    """The method `likelihood`: votes are learned by the paper's gradient, with nothing sampled.
+
+    Fields:
+        objective: `evidence`, a variational bound, or `quantile`, the paper's equation 8.
+        votes: `independent`, two sigmoids (the paper), or `abstain`, a softmax with no opinion.
+    """
+
+    objective: Objective = "evidence"
+    votes: LearnedVotes = "independent"
+
+    name: ClassVar[str] = "likelihood"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("objective", self.objective, OBJECTIVES)
+        check_choice("votes", self.votes, LEARNED_VOTES)
+
+    @property
+    def any_confidence(self) -> bool:
+        """The paper's objective trains for one confidence."""
+        return self.objective != "quantile"
+
+    def belief(
+        self,
+        dynamics: Dynamics,
+        visitors: Array,
+        mean_visits: Array,
+        number: float,
+        *,
+        task: TabularTask,
+        confidence: float,
+    ) -> LearnedBelief:
+        """Learn the votes; see `learn_votes`."""
+        quantile = self.objective == "quantile"
+        return learn_votes(
+            dynamics,
+            visitors,
+            mean_visits,
+            number,
+            horizon=task.horizon,
+            votes=self.votes,
+            table=QuantileTable.build(1 - confidence) if quantile else None,
+        )
+
+    def facts(self, belief: LearnedBelief) -> dict[str, float]:
+        """How far the model's visits are from the experts'."""
+        return {"visit_gap": float(belief.gap)}
 
 
 def log_feasibility(alpha: Array, beta: Array, table: QuantileTable | None) -> Array:

@@ -12,8 +12,8 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 from tacit.inference.confidence.belief import Reading
-from tacit.inference.confidence.votes import visits_of
-from tacit.inference.counts.method import TabularCAICRL, belief_from, forward_control
+from tacit.inference.counts.method import TableMethod, forward_control
+from tacit.inference.counts.visits import visits_of
 from tacit.precision import in_double_precision
 
 
@@ -55,7 +55,7 @@ class Beliefs:
 
 @in_double_precision
 def learn_beliefs(
-    task: TabularTask, counts: VisitCounts, confidences: np.ndarray, method: TabularCAICRL
+    task: TabularTask, counts: VisitCounts, confidences: np.ndarray, method: TableMethod
 ) -> Beliefs:
     """One belief per data set, repeated for every confidence if it serves all of them."""
     dynamics = Dynamics.of(task)
@@ -63,7 +63,7 @@ def learn_beliefs(
     alphas, betas = [], []
     for level in levels:
         learn = jax.vmap(
-            partial(belief_from, dynamics, task=task, confidence=float(level), method=method),
+            partial(method.belief, dynamics, task=task, confidence=float(level)),
             in_axes=(0, 0, None),
         )
         belief = learn(

@@ -1,136 +1,143 @@
-"""Confidence Aware Inverse Constrained Reinforcement Learning (Algorithm 1) on tabular tasks."""
+"""What both methods of tables share: from a belief to a constraint and the best policy."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tacit.argument_checks import check_choice, check_confidence
 from tacit.control.planning import Dynamics, Plan, constrained_plan
+from tacit.control.table_policy import TablePolicy
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
-from tacit.errors import ArgumentError
+from tacit.environments.tabular_world import tables_sha256
 from tacit.inference.confidence.belief import READINGS, Reading, forward_budget, step_cost
-from tacit.inference.confidence.quantile_table import QuantileTable
-from tacit.inference.confidence.votes import COUNTED_VOTES, LEARNED_VOTES, visits_of
-from tacit.inference.counts.counted import count_votes
-from tacit.inference.counts.likelihood import learn_votes
-from tacit.inference.counts.model import TabularConstraint, check_confidence
-
-Objective = Literal["counts", "evidence", "quantile"]
-Votes = Literal["visits", "visits-fallible", "independent", "abstain"]
-OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
-
-
-def fitting_votes(objective: Objective) -> Votes:
-    """The votes to use with an objective unless others are asked for."""
-    return "visits" if objective == "counts" else "independent"
+from tacit.inference.constraint import Constraint
+from tacit.inference.counts.model import TableModel
+from tacit.inference.counts.visits import check_experts, visits_of
+from tacit.inference.experts import fingerprint
+from tacit.inference.method import ExactMethod
+from tacit.inference.result import Result
+from tacit.precision import in_double_precision
+from tacit.runs.settings_file import installed_versions
 
 
-@dataclass(frozen=True)
-class TabularCAICRL:
-    """How CA-ICRL learns in the lab; the defaults are those that kept the promise best.
+@dataclass(frozen=True, kw_only=True)
+class TableMethod(ExactMethod):
+    """What both methods of tables share.
 
     Fields:
-        objective: `counts` counts the votes (no gradient); `evidence` and `quantile` learn them
-            with the variational bound or with the paper's equation 8.
-        votes: `visits` or `visits-fallible` are counted, `independent` or `abstain` learned.
-        reading: how a confidence level reads the belief: `graded`, `hard` or `soft`.
+        reading: how a confidence level reads the belief: `graded`, `hard` or `soft`; see
+            `tacit.inference.confidence.belief`.
     """
 
-    objective: Objective = "counts"
-    votes: Votes = "visits"
     reading: Reading = "graded"
 
     def __post_init__(self) -> None:
-        for field, value, choices in (
-            ("objective", self.objective, OBJECTIVES),
-            ("votes", self.votes, (*COUNTED_VOTES, *LEARNED_VOTES)),
-            ("reading", self.reading, READINGS),
-        ):
-            if value not in choices:
-                raise ArgumentError(f"{field} must be one of {', '.join(choices)}, not {value!r}")
-        fitting = COUNTED_VOTES if self.objective == "counts" else LEARNED_VOTES
-        if self.votes not in fitting:
-            raise ArgumentError(
-                f"objective {self.objective!r} goes with votes {' or '.join(fitting)}, "
-                f"not {self.votes!r}"
-            )
+        check_choice("reading", self.reading, READINGS)
 
-    @property
-    def any_confidence(self) -> bool:
-        """Whether one trained belief serves every confidence."""
-        return self.objective != "quantile"
+    @abstractmethod
+    def belief(
+        self,
+        dynamics: Dynamics,
+        visitors: jax.Array,
+        mean_visits: jax.Array,
+        number: float,
+        *,
+        task: TabularTask,
+        confidence: float,
+    ) -> Any:
+        """Alpha, beta and more of one data set; pure, so that data sets may be a `vmap` axis.
 
+        Arguments:
+            dynamics: of the task.
+            visitors: [X] how many experts visited each query.
+            mean_visits: [X] steps that an expert spends at each query, on average.
+            number: N.
+            task: the table.
+            confidence: lambda, for a belief that is trained for one.
+        """
 
-def learn_constraint(
-    task: TabularTask, demonstrations: Trajectories, confidence: float, method: TabularCAICRL
-) -> tuple[TabularConstraint, dict[str, float]]:
-    """The belief from the demonstrations, read at `confidence`; call in double precision."""
-    check_confidence(confidence)
-    visits = visits_of(task, demonstrations)
-    belief = belief_from(
-        Dynamics.of(task),
-        jnp.asarray((visits > 0).sum(axis=0).astype(float)),
-        jnp.asarray(visits.mean(axis=0)),
-        float(len(visits)),
-        task=task,
-        confidence=confidence,
-        method=method,
-    )
-    constraint = constraint_of(task, belief.alpha, belief.beta, confidence, method)
-    facts = (
-        {"rounds": float(belief.rounds)}
-        if method.objective == "counts"
-        else {"visit_gap": float(belief.gap)}
-    )
-    return constraint, facts
+    @abstractmethod
+    def facts(self, belief: Any) -> dict[str, float]:
+        """What to tell of how the belief came about."""
 
-
-def constraint_of(
-    task: TabularTask,
-    alpha: jax.Array | np.ndarray,
-    beta: jax.Array | np.ndarray,
-    confidence: float,
-    method: TabularCAICRL,
-) -> TabularConstraint:
-    """A belief about a task's queries as a constraint."""
-    return TabularConstraint(
-        alpha=np.asarray(alpha),
-        beta=np.asarray(beta),
-        confidence=float(confidence),
-        reading=method.reading,
-        budget=task.budget,
-        number_of_actions=task.number_of_actions,
-        rule_on=task.rule_on or "state",
-        any_confidence=method.any_confidence,
-    )
-
-
-def belief_from(dynamics, visitors, mean_visits, number, *, task, confidence, method):
-    """Count or learn the votes of one data set; pure, so that data sets may be a `vmap` axis."""
-    if method.objective == "counts":
-        return count_votes(
-            dynamics,
-            visitors,
-            number,
-            task.budget,
-            horizon=task.horizon,
-            on_pairs=task.rule_on == "pair",
-            votes=method.votes,
+    def constraint(self, task: TabularTask, alpha: Any, beta: Any, confidence: float) -> Constraint:
+        """A belief about a task's queries as a constraint."""
+        model = TableModel(
+            alpha=np.asarray(alpha),
+            beta=np.asarray(beta),
+            reading=self.reading,
+            budget=task.budget,
+            number_of_actions=task.number_of_actions,
+            rule_on=task.rule_on or "state",
         )
-    table = QuantileTable.build(1 - confidence) if method.objective == "quantile" else None
-    return learn_votes(
-        dynamics,
-        visitors,
-        mean_visits,
-        number,
-        horizon=task.horizon,
-        votes=method.votes,
-        table=table,
-    )
+        return Constraint(
+            model=model,
+            confidence=float(confidence),
+            spaces=model.spaces(),
+            any_confidence=self.any_confidence,
+            facts={"method": self.name, "task": task.name},
+            names=("state",),
+        )
+
+    @in_double_precision
+    def learn(
+        self, task: TabularTask, demonstrations: Trajectories, confidence: float, seed: int
+    ) -> Result:
+        """The rule and the best policy that keeps it; `seed` is kept only, as nothing is drawn."""
+        check_confidence(confidence)
+        check_experts(demonstrations, proofs=getattr(self, "votes", "") == "visits")
+        visits, dynamics = visits_of(task, demonstrations), Dynamics.of(task)
+        mean_visits = visits.mean(axis=0)
+        belief = self.belief(
+            dynamics,
+            jnp.asarray((visits > 0).sum(axis=0).astype(float)),
+            jnp.asarray(mean_visits),
+            float(len(visits)),
+            task=task,
+            confidence=confidence,
+        )
+        constraint = self.constraint(task, belief.alpha, belief.beta, confidence)
+        plan = forward_control(
+            dynamics,
+            jnp.asarray(belief.alpha),
+            jnp.asarray(belief.beta),
+            jnp.asarray(mean_visits),
+            float(confidence),
+            task.budget,
+            reading=self.reading,
+            horizon=task.horizon,
+        )
+        model = constraint.model
+        assert isinstance(model, TableModel)
+        return Result(
+            constraint=constraint,
+            policy=TablePolicy(np.asarray(plan.policy)),
+            metrics={
+                **self.facts(belief),
+                "learned_cost": float(plan.cost),
+                "multiplier": float(plan.multiplier),
+                "expert_cost": float(mean_visits @ model.costs(confidence)),
+                "allowed_share": float(model.allowed(confidence).mean()),
+            },
+            settings={
+                "task": task.name,
+                "tables_sha256": tables_sha256(task),
+                "method": self.name,
+                "settings": self.settings(),
+                "confidence": float(confidence),
+                "seed": seed,
+                "demonstrations": len(demonstrations),
+                "demonstrations_sha256": fingerprint(demonstrations),
+                "versions": installed_versions(),
+            },
+            task=task,
+        )
 
 
 @partial(jax.jit, static_argnames=("reading", "horizon"))

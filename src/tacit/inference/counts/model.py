@@ -1,134 +1,154 @@
-"""A learned rule of a tabular task, to be asked about any step at any confidence."""
+"""The belief about every query of a table, and the constraint that is read off it."""
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+import equinox as eqx
+import gymnasium
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Array, Bool, Float
 
-from tacit.errors import ArgumentError
 from tacit.inference.confidence.belief import Reading, feasibility, step_cost, support
+from tacit.inference.constraint_model import ConstraintModel, Evidence, Spaces
 from tacit.precision import in_double_precision
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """Why: how many experts speak for and against a step, and how sure that makes us.
+class ForbiddenQuery(NamedTuple):
+    """A state, or an action in a state, that is not allowed at a confidence.
 
     Fields:
-        votes_for: fractional number of experts who vote "feasible" (alpha - 1).
-        votes_against: fractional number who vote "infeasible" (beta - 1).
-        support: P(most people find it acceptable), P(phi >= 1/2).
+        state: its number.
+        action: likewise, None where the rule is about states.
+        experts: how many visited it.
+        against: how many of the experts speak against it.
     """
 
-    votes_for: np.ndarray
-    votes_against: np.ndarray
-    support: np.ndarray
+    state: int
+    action: int | None
+    experts: float
+    against: float
+
+    def __str__(self) -> str:
+        where = "" if self.action is None else f"action {self.action} in "
+        return (
+            f"{where}state {self.state} is forbidden "
+            f"({self.against:.1f} experts speak against it, {self.experts:.1f} for it)"
+        )
 
 
-@dataclass(frozen=True, eq=False)
-class TabularConstraint:
-    """The belief of `tacit.inference.confidence.belief` with the confidence level it is read at.
+class TableModel(ConstraintModel):
+    """Beta(alpha, beta) over the feasibility of each of X queries (states, or state-action pairs).
 
     Fields:
-        alpha: [X] one plus the votes for each query (state, or state-action pair).
-        beta: [X] one plus the votes against it.
-        confidence: the level used when none is given.
+        alpha: one plus the votes for each query.
+        beta: one plus the votes against it.
         reading: how the belief is read: soft, hard or graded.
         budget: expected cost per episode that a controller should keep to.
         number_of_actions: A of the task.
         rule_on: whether queries are states or pairs.
-        any_confidence: False if the belief was trained for its own confidence alone.
     """
 
     alpha: Float[np.ndarray, " X"]
     beta: Float[np.ndarray, " X"]
-    confidence: float
-    reading: Reading
-    budget: float
-    number_of_actions: int
-    rule_on: Literal["state", "pair"]
-    any_confidence: bool = True
+    reading: Reading = eqx.field(static=True)
+    budget: float = eqx.field(static=True)
+    number_of_actions: int = eqx.field(static=True)
+    rule_on: Literal["state", "pair"] = eqx.field(static=True)
 
-    def at(self, confidence: float) -> "TabularConstraint":
-        """The same belief, read at another confidence."""
-        return replace(self, confidence=self.check(confidence))
+    name: ClassVar[str] = "table"
+    promises: ClassVar[bool] = True
 
-    def feasibility(
-        self, observations: np.ndarray, actions: np.ndarray, confidence: float | None = None
-    ) -> np.ndarray:
-        """How feasible each step (state, action) is at the confidence, in [0, 1]."""
-        return self.feasibility_map(confidence)[self.queries(observations, actions)]
+    def spaces(self) -> Spaces:
+        """The numbers of states and actions."""
+        actions = self.number_of_actions
+        states = len(self.alpha) // (actions if self.rule_on == "pair" else 1)
+        return Spaces(gymnasium.spaces.Discrete(states), gymnasium.spaces.Discrete(actions))
 
-    def cost(
-        self, observations: np.ndarray, actions: np.ndarray, confidence: float | None = None
-    ) -> np.ndarray:
-        """The cost of each step (state, action) at the confidence, in [0, 1]."""
-        return self.cost_map(confidence)[self.queries(observations, actions)]
-
-    def evidence(self, observations: np.ndarray, actions: np.ndarray) -> Evidence:
-        """How many experts speak for and against each step."""
-        queries = self.queries(observations, actions)
-        supported = self.support_map()
-        return Evidence(self.alpha[queries] - 1, self.beta[queries] - 1, supported[queries])
+    def queries(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """The query that each step asks about."""
+        return states * self.number_of_actions + actions if self.rule_on == "pair" else states
 
     @in_double_precision
-    def feasibility_map(self, confidence: float | None = None) -> Float[np.ndarray, " X"]:
-        """Feasibility of every query."""
-        level = self.check(confidence)
+    def feasibilities(self, confidence: float) -> Float[np.ndarray, " X"]:
+        """The feasibility of every query."""
         alpha, beta = jnp.asarray(self.alpha), jnp.asarray(self.beta)
-        return np.asarray(feasibility(alpha, beta, level, self.reading))
+        return np.asarray(feasibility(alpha, beta, confidence, self.reading))
 
     @in_double_precision
-    def cost_map(self, confidence: float | None = None) -> Float[np.ndarray, " X"]:
-        """Cost of a step at every query."""
-        level = self.check(confidence)
+    def costs(self, confidence: float) -> Float[np.ndarray, " X"]:
+        """The cost of a step at every query."""
         alpha, beta = jnp.asarray(self.alpha), jnp.asarray(self.beta)
-        return np.asarray(step_cost(alpha, beta, level, self.reading, self.budget))
+        return np.asarray(step_cost(alpha, beta, confidence, self.reading, self.budget))
 
     @in_double_precision
-    def support_map(self) -> Float[np.ndarray, " X"]:
-        """P(phi >= 1/2) of every query; does not depend on the confidence."""
+    def supports(self) -> Float[np.ndarray, " X"]:
+        """P(phi >= 1/2) of every query; it does not depend on the confidence."""
         return np.asarray(support(jnp.asarray(self.alpha), jnp.asarray(self.beta)))
 
-    def allowed_map(self, confidence: float | None = None) -> Bool[np.ndarray, " X"]:
+    @in_double_precision
+    def allowed(self, confidence: float) -> Bool[np.ndarray, " X"]:
         """True where phi* >= 1/2, that is P(phi >= 1/2) >= confidence."""
-        return np.asarray(replace(self, reading="hard").feasibility_map(confidence) > 0)
+        alpha, beta = jnp.asarray(self.alpha), jnp.asarray(self.beta)
+        return np.asarray(feasibility(alpha, beta, confidence, "hard") > 0)
 
-    def queries(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Which query each step asks about; a trailing axis of length 1 is dropped."""
-        states, actions = (
-            array[..., 0] if array.ndim > 1 and array.shape[-1] == 1 else array
-            for array in (np.asarray(observations), np.asarray(actions))
-        )
-        if states.dtype.kind not in "iu" or actions.dtype.kind not in "iu":
-            raise ArgumentError("states and actions of a tabular task are whole numbers")
-        size = len(self.alpha) // (self.number_of_actions if self.rule_on == "pair" else 1)
-        if ((states < 0) | (states >= size)).any():
-            raise ArgumentError(f"states must lie in 0 to {size - 1}")
-        if ((actions < 0) | (actions >= self.number_of_actions)).any():
-            raise ArgumentError(f"actions must lie in 0 to {self.number_of_actions - 1}")
-        if self.rule_on == "pair":
-            return states * self.number_of_actions + actions
-        return np.broadcast_arrays(states, actions)[0]
+    def feasibility(self, observations: Any, actions: Any, confidence: Array | float) -> Any:
+        """How feasible each step (state, action) is at the confidence."""
+        return self.feasibilities(float(confidence))[self.queries(observations, actions)]
 
-    def check(self, confidence: float | None) -> float:
-        """The confidence to use; an error if it is none or this belief cannot answer at it."""
-        if confidence is None:
-            return self.confidence
-        check_confidence(confidence)
-        if not self.any_confidence and abs(confidence - self.confidence) > 1e-12:
-            raise ArgumentError(
-                f"objective 'quantile' trains for one confidence, here {self.confidence}: infer "
-                f"again at {confidence}, or use an objective that serves all of them"
+    def cost(self, observations: Any, actions: Any, confidence: Array | float) -> Any:
+        """What each step (state, action) costs at the confidence."""
+        return self.costs(float(confidence))[self.queries(observations, actions)]
+
+    def answers(
+        self, question: str, observations: np.ndarray, actions: np.ndarray, confidence: float
+    ) -> np.ndarray:
+        """`cost` or `feasibility` of every step: a look-up, so that nothing is compiled."""
+        return getattr(self, question)(observations, actions, confidence)
+
+    def evidence(self, observations: np.ndarray, actions: np.ndarray, *, most: int) -> Evidence:
+        """How many experts speak for and against each step; who they are is not kept."""
+        del most
+        queries = self.queries(observations, actions)
+        return Evidence(self.alpha[queries] - 1, self.beta[queries] - 1, self.supports()[queries])
+
+    def rules(self, confidence: float, names: Sequence[str]) -> list[ForbiddenQuery]:
+        """The forbidden queries that at least one expert speaks against, the strongest first."""
+        del names
+        forbidden = ~self.allowed(confidence) & (self.beta >= 2)
+        order = np.flatnonzero(forbidden)[np.argsort(-self.beta[forbidden], kind="stable")]
+        pairs = self.rule_on == "pair"
+        places = np.divmod(order, self.number_of_actions) if pairs else (order, order)
+        return [
+            ForbiddenQuery(
+                int(state),
+                int(action) if pairs else None,
+                float(self.alpha[query] - 1),
+                float(self.beta[query] - 1),
             )
-        return float(confidence)
+            for query, state, action in zip(order, *places, strict=True)
+        ]
 
+    def shape(self) -> dict[str, Any]:
+        """What `blank` needs to build a model like this one."""
+        return {
+            "queries": len(self.alpha),
+            "reading": self.reading,
+            "budget": self.budget,
+            "number_of_actions": self.number_of_actions,
+            "rule_on": self.rule_on,
+        }
 
-def check_confidence(confidence: float) -> None:
-    """A number strictly between 0 and 1."""
-    if not isinstance(confidence, int | float | np.number) or not 0 < confidence < 1:
-        raise ArgumentError(
-            f"confidence must lie strictly between 0 and 1 (0.8 means 80 %), not {confidence!r}"
-        )
+    @classmethod
+    def blank(cls, spaces: Spaces, shape: dict[str, Any]) -> Self:
+        """A model of this shape to read a saved one into."""
+        del spaces
+        fields = dict(shape)
+        # Takes no memory, whatever number a file claims.
+        empty = np.broadcast_to(np.ones(1), (fields.pop("queries"),))
+        return cls(alpha=empty, beta=empty, **fields)
+
+    @classmethod
+    def pattern(cls, spaces: Spaces, shape: dict[str, Any]) -> Self:
+        """As `blank`: in double precision, which JAX may not be set to."""
+        return cls.blank(spaces, shape)

@@ -14,13 +14,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from scipy.special import logsumexp
 
-from tacit.control.planning import Dynamics, constrained_plan
-from tacit.control.soft_planning import violation_probability
+from tacit.argument_checks import check_confidence
+from tacit.control.planning import Dynamics, constrained_plan, violation_probability
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
-from tacit.inference.confidence.votes import visits_of
-from tacit.inference.counts.model import check_confidence
+from tacit.inference.counts.visits import visits_of
 from tacit.precision import in_double_precision
 
 MOST_CANDIDATES = 14

@@ -1,7 +1,7 @@
 """The belief of CA-ICRL as a constraint: votes of remembered experts, read at a confidence."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Shaped
 
 from tacit.inference.confidence.belief import Reading, feasibility, step_cost
-from tacit.inference.encoder.memory import Evidence, ExpertMemory, PolicyMemory
+from tacit.inference.constraint_model import ConstraintModel, Evidence, Spaces
+from tacit.inference.encoder.memory import ExpertMemory, PolicyMemory
 from tacit.inference.encoder.model import ConfidenceModel
 from tacit.inference.inputs import Inputs, Steps
 
@@ -37,7 +38,7 @@ class BeliefShape:
     windows: int
 
 
-class BeliefModel(eqx.Module):
+class BeliefModel(ConstraintModel):
     """Beta(alpha, beta) over the feasibility of a step, from votes; and how a cost is read off it.
 
     With granularity `trajectory` the last but one axis of the arrays is time. The feasibility of
@@ -53,6 +54,9 @@ class BeliefModel(eqx.Module):
     reading: Reading = eqx.field(static=True)
     budget: float = eqx.field(static=True)
     made: BeliefShape = eqx.field(static=True)
+
+    name: ClassVar[str] = "belief"
+    promises: ClassVar[bool] = True
 
     @property
     def inputs(self) -> Inputs:
@@ -112,8 +116,9 @@ class BeliefModel(eqx.Module):
         return {**asdict(self.made), "reading": self.reading, "budget": self.budget}
 
     @classmethod
-    def blank(cls, inputs: Inputs, shape: dict[str, Any]) -> "BeliefModel":
-        """A model to read a saved one into."""
+    def blank(cls, spaces: Spaces, shape: dict[str, Any]) -> "BeliefModel":
+        """A model of this shape to read a saved one into."""
+        inputs = Inputs.blank(spaces.observation_size, spaces.action)
         fields = dict(shape)
         reading, budget = fields.pop("reading"), fields.pop("budget")
         return new_belief(inputs, BeliefShape(**fields), reading, budget, key=jax.random.key(0))

@@ -24,11 +24,13 @@ belief answers at every confidence: v = E[log phi] = psi(alpha) - psi(alpha + be
 
     -E_experts[v] + E_policy[nu v] + (prior / N) E[KL(Beta(alpha, beta) || Beta(1, 1))]
 
-`counts`, for votes `visits`: no likelihood, the encoder only learns who passes where; see
-`same_kind`.
+`contrast`, ours, for votes `visits`: no likelihood, the encoder only learns who passes where; see
+`voters`.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 import jax
@@ -37,34 +39,33 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from tacit.argument_checks import check_choice, check_count
+from tacit.control.learner import Rollout
 from tacit.errors import ArgumentError
 from tacit.inference.confidence.belief import READINGS, Reading
 from tacit.inference.confidence.quantile import beta_quantile
+from tacit.inference.constraint_model import cost_of
 from tacit.inference.counts.likelihood import divergence_from_prior, log_feasibility
-from tacit.inference.encoder.belief_model import (
-    BeliefModel,
-    BeliefShape,
-    blank_steps,
-    new_model,
-)
-from tacit.inference.encoder.encoders import ENCODERS, EncoderKind
-from tacit.inference.encoder.granularity import Granular
+from tacit.inference.encoder.belief_model import BeliefModel, BeliefShape, blank_steps, new_model
+from tacit.inference.encoder.encoders import ENCODERS, Encoder
 from tacit.inference.encoder.memory import ExpertMemory, PolicyMemory
-from tacit.inference.encoder.model import ConfidenceModel
-from tacit.inference.encoder.same_kind import same_kind_loss
-from tacit.inference.encoder.vote_head import DEEP_VOTES, DeepVotes
-from tacit.inference.encoder.voters import Voters, past_policies
+from tacit.inference.encoder.model import GRANULARITIES, ConfidenceModel, Granularity
+from tacit.inference.encoder.voters import Voters, contrast, past_policies
+from tacit.inference.encoder.votes import DEEP_VOTES, DeepVotes
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.gradient_steps import Minibatch
 from tacit.inference.inputs import Inputs, Steps
-from tacit.inference.method import Learned, Round
+from tacit.inference.method import Judged, Learned, Moment, Round
+from tacit.inference.replay import sample_steps, sample_windows
+from tacit.inference.trained import JUDGED_EXPERTS, TrainedMethod
 
-Objective = Literal["evidence", "quantile", "counts"]
+Objective = Literal["quantile", "evidence", "contrast"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 WINDOWS = 4
 SMALLEST = 1e-6
 # Violated steps per episode that the reading `graded` prices evidence by.
 GRADED_BUDGET = 0.02
+# Two, whatever the machine: numbers must not depend on how many cores it has.
+HELPERS = ThreadPoolExecutor(max_workers=2)
 
 
 class Memory(NamedTuple):
@@ -75,16 +76,21 @@ class Memory(NamedTuple):
     policies: PolicyMemory | None
 
 
-@dataclass(frozen=True)
-class CAICRL(Granular):
-    """Settings of CA-ICRL.
+@dataclass(frozen=True, kw_only=True)
+class CAICRL(TrainedMethod):
+    """The method `ca-icrl`, the paper's own.
 
     Fields:
-        objective: `evidence`, `quantile` or `counts`.
-        votes: `independent`, `abstain`, or `visits` with objective `counts`; None for what fits.
-        reading: how a confidence reads a cost off the belief: `soft`, `hard` or `graded`; see
-            `tacit.inference.confidence.belief`.
-        encoder: `transformer`, `bidaf` or `attention`.
+        objective: `quantile` (the paper's), `evidence` or `contrast`.
+        votes: `independent` (the paper's), `abstain`, or `visits` with the objective `contrast`;
+            None for what fits.
+        reading: how a confidence reads a cost off the belief: `soft` (the paper's), `hard` or
+            `graded`; see `tacit.inference.confidence.belief`.
+        granularity: `step`, or `trajectory`: a step then costs what it takes from the feasibility
+            of its trajectory. A trajectory is as much of an episode as one rollout shows.
+        window: steps of the pieces of trajectories that are learned from.
+        encoder: `transformer`, `bidaf` or `attention`, or an `Encoder` of your own: its name, or
+            its class.
         width: numbers in a token.
         heads: of the attention.
         layers: of the transformer.
@@ -96,10 +102,12 @@ class CAICRL(Granular):
     """
 
     minibatch: int = 256
-    objective: Objective = "counts"
+    objective: Objective = "quantile"
     votes: DeepVotes | None = None
-    reading: Reading = "graded"
-    encoder: EncoderKind = "transformer"
+    reading: Reading = "soft"
+    granularity: Granularity = "step"
+    window: int = 64
+    encoder: str | type[Encoder] = "transformer"
     width: int = 32
     heads: int = 2
     layers: int = 4
@@ -114,17 +122,21 @@ class CAICRL(Granular):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.votes is None:
-            fitting = "visits" if self.objective == "counts" else "independent"
+            fitting = "visits" if self.objective == "contrast" else "independent"
             object.__setattr__(self, "votes", fitting)
         check_choice("objective", self.objective, OBJECTIVES)
         check_choice("votes", self.votes, DEEP_VOTES)
         check_choice("reading", self.reading, READINGS)
-        check_choice("encoder", self.encoder, ENCODERS)
+        if isinstance(self.encoder, type) and issubclass(self.encoder, Encoder):
+            object.__setattr__(self, "encoder", self.encoder.name)
+        check_choice("encoder", self.encoder, tuple(ENCODERS))
+        check_choice("granularity", self.granularity, GRANULARITIES)
+        check_count("window", self.window)
         for name in ("width", "heads", "layers", "tokens", "voters", "compared", "temptations"):
             check_count(name, getattr(self, name))
-        if (self.objective == "counts") != (self.votes == "visits"):
+        if (self.objective == "contrast") != (self.votes == "visits"):
             raise ArgumentError(
-                f"objective {self.objective!r} does not go with votes {self.votes!r}: 'counts' "
+                f"objective {self.objective!r} does not go with votes {self.votes!r}: 'contrast' "
                 "goes with 'visits', the others with 'independent' or 'abstain'"
             )
 
@@ -139,7 +151,7 @@ class CAICRL(Granular):
         return BeliefShape(
             votes=self.votes,
             granularity=self.granularity,
-            encoder=self.encoder,
+            encoder=str(self.encoder),
             width=self.width,
             heads=self.heads,
             layers=self.layers,
@@ -183,6 +195,53 @@ class CAICRL(Granular):
             made=self.made(int(memory.voters.number)),
         )
 
+    def sample(self, rollout: Rollout, generator: np.random.Generator) -> Steps:
+        """Steps, or windows of them."""
+        if self.granularity == "step":
+            return sample_steps(rollout, self.rows, generator)
+        number = max(1, self.rows // self.window)
+        return sample_windows(rollout, number, self.window, generator)
+
+    def experts_sample(self, given: Round, number: int) -> Steps:
+        """Steps of experts, or windows of them."""
+        if self.granularity == "step":
+            return super().experts_sample(given, number)
+        return given.experts.windows(number, self.window, given.generator)
+
+    def judge(self, learned: Learned, rollout: Rollout, moment: Moment) -> Judged:
+        """The cost of every step; the reward stays as it is."""
+        costs = self.costs(self.constraint(learned), rollout, moment.confidence)
+        return Judged(learned, costs[..., None], np.asarray(rollout.rewards))
+
+    def costs(
+        self, constraint: BeliefModel, rollout: Rollout, confidence: float
+    ) -> Float[np.ndarray, "T n"]:
+        """The cost of every step of a rollout."""
+        if self.granularity == "step":
+            halves = (
+                np.array_split(np.asarray(field), 2)
+                for field in (rollout.observations, rollout.actions)
+            )
+            costs = HELPERS.map(partial(half_costs, constraint, confidence), *halves)
+            return np.concatenate(list(costs))
+        turned = [np.swapaxes(field, 0, 1) for field in (rollout.observations, rollout.actions)]
+        ended = np.asarray(rollout.terminated | rollout.truncated).T
+        begins = np.concatenate([np.ones_like(ended[:, :1]), ended[:, :-1]], axis=1)
+        costs = trajectory_cost(constraint, *turned, confidence, begins)
+        return np.asarray(costs).T
+
+    def experts_cost(self, learned: Learned, given: Round, width: int) -> float:
+        """Mean cost of a step of the experts."""
+        if self.granularity == "step":
+            steps = given.experts.draw(JUDGED_EXPERTS, given.generator)
+        else:
+            # As long as what a rollout shows of an episode: a longer piece spreads cost thinner.
+            number = max(1, JUDGED_EXPERTS // width)
+            steps = given.experts.windows(number, width, given.generator)
+        constraint = self.constraint(learned)
+        costs = cost_of(constraint, steps.observations, steps.actions, given.confidence)
+        return float((costs * steps.present).sum() / steps.present.sum())
+
     def update(
         self, learned: Learned, given: Round, *, key: Key[Array, ""]
     ) -> tuple[Learned, dict[str, float]]:
@@ -203,8 +262,8 @@ class CAICRL(Granular):
     def log_feasibility(
         self, model: ConfidenceModel, memory: Memory, steps: Steps, confidence: Array | float
     ) -> Float[Array, "*n"]:
-        """V of the samples, of windows that of the whole; without a likelihood there is none."""
-        if self.objective == "counts":
+        """Log phi of each sample (of each window); 0 for `contrast`, which has no likelihood."""
+        if self.objective == "contrast":
             return super().log_feasibility(model, memory, steps, confidence)
         voters = memory.voters.some(self.compared, key=jax.random.key(0))
         return self.log_values(model, voters, steps, confidence)[0]
@@ -226,8 +285,8 @@ class CAICRL(Granular):
         """What the objective makes small."""
         voters = batch.memory.voters.some(self.compared, key=batch.key)
         pair = batch.experts, batch.policy
-        if self.objective == "counts":
-            return same_kind_loss(model, voters, *pair, key=jax.random.fold_in(batch.key, 1))
+        if self.objective == "contrast":
+            return contrast(model, voters, *pair, key=jax.random.fold_in(batch.key, 1))
         both = Steps(*map(jnp.concatenate, zip(*pair, strict=True)))
         values, divergence = self.log_values(model, voters, both, batch.confidence)
         for_experts, for_policy = jnp.split(values, 2)
@@ -241,3 +300,18 @@ class CAICRL(Granular):
 def remembered(model: ConfidenceModel, voters: Voters) -> Memory:
     """The voters, encoded once for all rollouts until the next update."""
     return Memory(voters, voters.experts_by(model), voters.policies_by(model))
+
+
+def half_costs(
+    constraint: BeliefModel, confidence: float, observations: np.ndarray, actions: np.ndarray
+) -> np.ndarray:
+    """Costs of a half of the steps: the comparison with experts runs on one core, so two may."""
+    return np.asarray(cost_of(constraint, observations, actions, confidence))
+
+
+@jax.jit
+def trajectory_cost(
+    constraint: BeliefModel, observations: Array, actions: Array, confidence: float, begins: Array
+) -> Float[Array, "n T"]:
+    """Costs of whole rollouts, in which episodes begin where `begins` is true."""
+    return constraint.cost(observations, actions, confidence, begins)

@@ -22,21 +22,22 @@ query at place t is the largest of the embeddings of steps 0 to t, element by el
 """
 
 import functools
+from collections.abc import Callable
 from typing import Literal, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
 from tacit.argument_checks import check_choice, check_count
 from tacit.errors import ArgumentError
-from tacit.inference.encoder.encoders import EncoderKind, make_encoder
-from tacit.inference.encoder.late_interaction import Encoder
-from tacit.inference.encoder.memory import Evidence, ExpertMemory, PolicyMemory
-from tacit.inference.encoder.trajectory_queries import flat, in_chunks, largest_so_far
-from tacit.inference.encoder.vote_head import DEEP_VOTES, DeepVotes, VoteHead, cast_votes
+from tacit.inference.confidence.belief import support
+from tacit.inference.constraint_model import Evidence
+from tacit.inference.encoder.encoders import Encoder, make_encoder
+from tacit.inference.encoder.memory import ExpertMemory, PolicyMemory
+from tacit.inference.encoder.votes import DEEP_VOTES, DeepVotes, VoteHead, cast_votes
 from tacit.inference.inputs import Inputs, Steps
 
 Granularity = Literal["step", "trajectory"]
@@ -63,7 +64,7 @@ class ConfidenceModel(eqx.Module):
         *,
         votes: DeepVotes = "visits",
         granularity: Granularity = "step",
-        encoder: EncoderKind = "transformer",
+        encoder: str = "transformer",
         width: int = 32,
         heads: int = 2,
         layers: int = 4,
@@ -194,6 +195,7 @@ class ConfidenceModel(eqx.Module):
         return Evidence(
             votes_for=agree,
             votes_against=disagree,
+            support=np.asarray(support(jnp.asarray(1.0 + agree), jnp.asarray(1.0 + disagree))),
             expert=np.where(known, np.asarray(memory.expert)[row], NOBODY),
             step=np.where(known, np.asarray(memory.step)[row, column], NOBODY),
             weight=np.where(known, weights, 0),
@@ -280,3 +282,45 @@ def _evidence(
 ) -> tuple[Array, ...]:
     heaviest = functools.partial(model._heaviest, memory=memory, policies=policies, most=most)
     return in_chunks(heaviest, flat(model.ask(steps)), CHUNK)
+
+
+def largest_so_far(
+    asked: Float[Array, "B W d"], present: Bool[Array, "B W"], begins: Bool[Array, "B W"] | None
+) -> Float[Array, "B W d"]:
+    """The largest value of each element up to every place of a window; 0 where nothing came yet."""
+    lowest = jnp.finfo(asked.dtype).min
+    values = jnp.where(present[..., None], asked, lowest)
+    if begins is None:
+        largest = jax.lax.cummax(values, axis=1)
+    else:
+        afresh = jnp.broadcast_to(begins[..., None], values.shape)
+        _, largest = jax.lax.associative_scan(larger, (afresh, values), axis=1)
+    return jnp.where(largest > lowest, largest, 0.0)
+
+
+def larger(
+    before: tuple[Bool[Array, "*n"], Float[Array, "*n"]],
+    after: tuple[Bool[Array, "*n"], Float[Array, "*n"]],
+) -> tuple[Bool[Array, "*n"], Float[Array, "*n"]]:
+    """The larger of two values, or the later one where it begins afresh."""
+    largest = jnp.where(after[0], after[1], jnp.maximum(before[1], after[1]))
+    return before[0] | after[0], largest
+
+
+def flat(array: Shaped[Array, "*n last"]) -> Shaped[Array, "B last"]:
+    """All axes but the last in one."""
+    return array.reshape(-1, array.shape[-1])
+
+
+def in_chunks(
+    function: Callable[[Float[Array, "C d"]], tuple[Array, ...]],
+    queries: Float[Array, "B d"],
+    chunk: int,
+) -> tuple[Array, ...]:
+    """What `function` makes of the queries, `chunk` of them at a time."""
+    number, width = queries.shape
+    chunk = min(chunk, max(number, 1))
+    padded = jnp.pad(queries, ((0, -number % chunk), (0, 0)))
+    # Without a checkpoint, the gradient would store what every chunk computed.
+    parts = jax.lax.map(jax.checkpoint(function), padded.reshape(-1, chunk, width))
+    return tuple(part.reshape(-1, *part.shape[2:])[:number] for part in parts)

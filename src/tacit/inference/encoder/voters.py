@@ -1,13 +1,23 @@
-"""Who votes until the next update of CA-ICRL's encoder: chosen steps of chosen experts."""
+"""Who votes until the next update of CA-ICRL's encoder: chosen steps of chosen experts.
+
+With the objective `contrast`, the encoder learns from them who passes where. With m(x, tau) the
+probability that the step x and the trajectory tau are of the same kind (both an expert's, or both a
+policy's), the loss is the cross-entropy of
+
+    m(expert step, expert) = 1,  m(policy step, expert) = 0,
+    m(policy step, policy) = 1,  m(expert step, policy) = 0.
+"""
 
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
-from tacit.inference.encoder.memory import ExpertMemory, PolicyMemory, choose_steps, gather_steps
+from tacit.argument_checks import check_count
+from tacit.errors import ArgumentError
+from tacit.inference.encoder.memory import ExpertMemory, PolicyMemory
 from tacit.inference.encoder.model import ConfidenceModel
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.inputs import Steps
@@ -72,7 +82,7 @@ class Voters(NamedTuple):
         return model.remember(self.steps, self.expert, self.step, self.number)
 
     def policies_by(self, model: ConfidenceModel) -> PolicyMemory | None:
-        """The past policies, likewise."""
+        """The past policies as the model's encoder sees them."""
         if self.policies is None or self.used is None:
             return None
         return model.remember_policies(self.policies, self.used)
@@ -100,3 +110,73 @@ def past_policies(
         rows, length = replay.steps.present.shape[1:]
         chosen = places, row % rows, np.linspace(0, length - 1, tokens).astype(int)
     return Steps.on_host(*(np.asarray(field)[chosen] for field in replay.steps)), used
+
+
+def choose_steps(
+    lengths: Int[np.ndarray, " N"],
+    experts: Int[np.ndarray, " S"],
+    tokens: int,
+    generator: np.random.Generator,
+) -> tuple[Int[np.ndarray, "S M"], Bool[np.ndarray, "S M"]]:
+    """M steps of each chosen expert: its trajectory is cut in M strata, with one step from each.
+
+    Stratum j of a trajectory of L steps is floor(j L / M) to floor((j + 1) L / M) - 1. Of a
+    trajectory with fewer than M steps all are taken, and the rest is absent.
+    """
+    check_count("tokens", tokens)
+    rows = np.asarray(lengths)[experts].astype(np.int64)[:, None]
+    if (rows < 1).any():
+        raise ArgumentError("every chosen expert must have at least one step")
+    bounds = np.arange(tokens + 1) * np.maximum(rows, tokens) // tokens
+    step = generator.integers(bounds[:, :-1], bounds[:, 1:])
+    present = step < rows
+    return np.where(present, step, 0).astype(np.int32), present
+
+
+def gather_steps(
+    observations: Float[np.ndarray, "N rows o"],
+    actions: Shaped[np.ndarray, "N T ..."],
+    experts: Int[np.ndarray, " S"],
+    step: Int[np.ndarray, "S M"],
+    present: Bool[np.ndarray, "S M"],
+) -> Steps:
+    """The chosen steps [S, M], and zeros where they are absent; only these are copied."""
+    rows = np.asarray(experts)[:, None]
+    seen, done = observations[rows, step], actions[rows, step]
+    shown = present.reshape(*present.shape, *[1] * (done.ndim - 2))
+    return Steps(
+        observations=jnp.asarray(np.where(present[..., None], seen, 0), jnp.float32),
+        actions=jnp.asarray(np.where(shown, done, 0)),
+        present=jnp.asarray(present),
+    )
+
+
+def contrast(
+    model: ConfidenceModel, voters: Voters, experts: Steps, policy: Steps, *, key: Key[Array, ""]
+) -> Float[Array, ""]:
+    """The cross-entropy; of the policies, one window of every round is used."""
+    assert voters.policies is not None
+    assert voters.used is not None
+    window = jax.random.randint(key, (), 0, voters.policies.present.shape[1])
+    one = Steps(*(field[:, window] for field in voters.policies))
+    one = one._replace(present=one.present & voters.used[:, None])
+    rounds = len(voters.used)
+    blank = jnp.zeros((rounds, one.present.shape[1]), jnp.int32)
+    passing = voters.experts_by(model)
+    tempted = model.remember(one, jnp.zeros(rounds, jnp.int32), blank, float(rounds))
+    total = jnp.zeros(())
+    for memory, mine, others in ((passing, experts, policy), (tempted, policy, experts)):
+        there = memory.voters / jnp.maximum(memory.voters.sum(), 1)
+        for_mine = jax.nn.log_sigmoid(whole_logit(model, mine, memory)) @ there
+        for_others = jax.nn.log_sigmoid(-whole_logit(model, others, memory)) @ there
+        total = total - for_mine.mean() - for_others.mean()
+    return total
+
+
+def whole_logit(model: ConfidenceModel, steps: Steps, memory: ExpertMemory) -> Float[Array, "B S"]:
+    """Log odds that sample and trajectory are of the same kind.
+
+    Of a window only the last step's is kept: it has seen the whole window.
+    """
+    logits = model.passing_logit(steps, memory)
+    return logits if logits.ndim == 2 else logits[:, -1]

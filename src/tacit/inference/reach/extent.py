@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float
 
 from tacit.control.learner import Rollout
 from tacit.inference.experts import ExpertSteps
-from tacit.inference.reach.model import Extremes, Reach
+from tacit.inference.reach.model import Extent, Extremes
 from tacit.inference.reach.quantities import Quantities
 
 LEAST = 1 / 20
@@ -74,7 +74,7 @@ class Spans(NamedTuple):
         )
 
 
-class RunningReach(NamedTuple):
+class RunningExtent(NamedTuple):
     """Where counting stands.
 
     Fields:
@@ -95,8 +95,8 @@ class RunningReach(NamedTuple):
 
     @classmethod
     def start(
-        cls, worlds: int, experts: Reach, experts_return: float, levels: int = 1
-    ) -> "RunningReach":
+        cls, worlds: int, experts: Extent, experts_return: float, levels: int = 1
+    ) -> "RunningExtent":
         """Nothing seen yet.
 
         Who has earned as much as the experts in a whole episode and goes on is more able than they
@@ -116,11 +116,11 @@ class RunningReach(NamedTuple):
             worth=jnp.asarray(experts_return if experts_return > 0 else jnp.inf, jnp.float32),
         )
 
-    def interrupted(self) -> "RunningReach":
+    def forget_running(self) -> "RunningExtent":
         """The same with new episodes in all worlds."""
         return self._replace(now=self.now.forgotten())
 
-    def reach(self) -> Reach:
+    def extent(self) -> Extent:
         """Of each world the longer of its episodes that earned enough to show a will, if any.
 
         It goes as far as the furthest level beyond which it dwells, beyond all experts as far as it
@@ -142,16 +142,16 @@ class RunningReach(NamedTuple):
         if accidents:
             low = jnp.roll(low.at[:, :accidents].set(jnp.inf), -accidents, axis=1)
             high = jnp.roll(high.at[:, -accidents:].set(-jnp.inf), accidents, axis=1)
-        return Reach(low, high)
+        return Extent(low, high)
 
 
 @jax.jit
-def followed(running: RunningReach, rollout: Rollout) -> RunningReach:
+def followed(running: RunningExtent, rollout: Rollout) -> RunningExtent:
     """The count after a rollout."""
     ended = jnp.asarray(rollout.terminated | rollout.truncated)
     none = running.now.forgotten()
 
-    def step(now: RunningReach, seen: tuple[Array, Array, Array]) -> tuple[RunningReach, None]:
+    def step(now: RunningExtent, seen: tuple[Array, Array, Array]) -> tuple[RunningExtent, None]:
         observation, reward, end = seen
         counts = now.now.earned < now.worth
         longer = Spans(
@@ -182,9 +182,9 @@ def furthest(
     return jnp.where(dwelt.any(axis=-1), level, inner)
 
 
-def reach_of(
+def extent_of(
     experts: ExpertSteps, quantities: Quantities, *, dwelling: bool = False
-) -> tuple[Reach, Extremes]:
+) -> tuple[Extent, Extremes]:
     """How far each expert went and when, one at a time: 20,000 need no second copy in memory.
 
     Where an episode ends nobody acts any more: an expert who stumbles over the limit with the last
@@ -205,7 +205,7 @@ def reach_of(
     def sorted_by(values: np.ndarray, order: np.ndarray) -> np.ndarray:
         return np.take_along_axis(values, order, axis=1)
 
-    reach = Reach(
+    reach = Extent(
         jnp.asarray(sorted_by(lowest, low), jnp.float32),
         jnp.asarray(sorted_by(highest, high), jnp.float32),
     )

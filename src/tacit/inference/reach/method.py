@@ -1,4 +1,6 @@
-"""CA-ICRL by counting how far experts went, the default (Algorithm 1, ICML 2024; ours: the votes).
+"""Limits on single numbers, by counting how far experts went: the default on simulators.
+
+Of the family of CA-ICRL (Algorithm 1, ICML 2024); the votes are ours:
 
     for_i(v)  = expert i passed the value v of a quantity
     against   = where nobody did: N times the share of a policy's episodes that would
@@ -23,36 +25,41 @@ go further than most of them. lambda is used when the constraint is read off, so
 at every confidence.
 """
 
+import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from functools import cached_property
+from typing import Any, ClassVar, Literal, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Key
 
 from tacit.argument_checks import check_choice
 from tacit.control.learner import Rollout
-from tacit.control.ppo import PPO
+from tacit.control.multiplier import Multiplier
+from tacit.control.settings import PPO
+from tacit.environments.task import SimulatedTask
 from tacit.inference.confidence.belief import READINGS, Reading
 from tacit.inference.confidence.votes import COUNTED_VOTES, CountedVotes
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.inputs import Inputs
-from tacit.inference.method import Learned, Method, Round
-from tacit.inference.reach.extent import LEVELS, RunningReach, followed, reach_of
-from tacit.inference.reach.model import Reach, ReachModel
+from tacit.inference.method import Judged, Learned, Method, Moment, Round
+from tacit.inference.reach.extent import LEVELS, RunningExtent, extent_of, followed
+from tacit.inference.reach.model import Extent, ReachModel
 from tacit.inference.reach.quantities import Quantities
 
+Start = Literal["nothing", "clone"]
+STARTS: tuple[Start, ...] = get_args(Start)
 SHARE_OF_PROMISE, A_FEW = 1 / 4, 0.02
 
 
-@dataclass(frozen=True)
-class ReachCAICRL(Method):
-    """Settings of CA-ICRL by reach.
+@dataclass(frozen=True, kw_only=True)
+class Reach(Method):
+    """The method `reach`.
 
     Fields:
-        objective: what tells it from CA-ICRL with an encoder.
         reading: how a confidence reads a feasibility off the belief: `graded`, `hard` or `soft`;
             see `tacit.inference.confidence.belief`.
         votes: "visits": where one expert has been is allowed. "visits-fallible": experts may err,
@@ -61,28 +68,28 @@ class ReachCAICRL(Method):
             as their places: ("22/6",) on the highway is the gap ahead as a time.
         about: places of the quantities that a rule may be about, ratios after the observation; None
             for all.
-        able: whether the policy that is tempted begins as an imitation of the experts: where steps
-            are too few to learn the task from nothing, and who cannot do it shows no will.
+        start: how the policy that is to be tempted begins: from "nothing", or as a "clone" of the
+            experts, where the steps are too few to learn the task from nothing: a policy that
+            cannot do the task shows no aim.
     """
 
     every: int = 1
     temptation: float = 0.25
-    objective: Literal["reach"] = "reach"
     reading: Reading = "graded"
     votes: CountedVotes = "visits"
     ratios: tuple[str, ...] = ()
     about: tuple[int, ...] | None = None
-    able: bool = False
+    start: Start = "nothing"
 
-    name: ClassVar[str] = "ca-icrl"
-    only_feasible_rewards: ClassVar[bool] = True
-    told: ClassVar[tuple[str, ...]] = ("rules", "expert_cost")
+    name: ClassVar[str] = "reach"
+    budget_per: ClassVar[Literal["step", "worst"]] = "worst"
+    reported: ClassVar[tuple[str, ...]] = ("rules", "expert_cost")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("objective", self.objective, ("reach",))
         check_choice("reading", self.reading, READINGS)
         check_choice("votes", self.votes, COUNTED_VOTES)
+        check_choice("start", self.start, STARTS)
         for name, kind in (("ratios", str), ("about", int)):
             given = getattr(self, name)
             if isinstance(given, str | int):
@@ -90,83 +97,89 @@ class ReachCAICRL(Method):
             if given is not None:
                 object.__setattr__(self, name, tuple(kind(part) for part in given))
 
+    @classmethod
+    def forward(cls, task: SimulatedTask) -> PPO:
+        """As for all methods, but a price that follows the share of episodes beyond a limit."""
+        # Slow: a high price too early, and nothing else is learned than to keep the rule.
+        price = Multiplier(kind="share", budget_per="worst", start=5.0, rate=0.03, largest=10.0)
+        base = super().forward(task)
+        return dataclasses.replace(base, multiplier=price, intent=0.25, relative_costs=False)
+
     @property
     def any_confidence(self) -> bool:
         """Confidence is used after learning."""
         return True
 
-    @property
-    def free_temptation(self) -> bool:
-        """Where experts err, it matters how many go where: what costs is not yet to be avoided."""
-        return self.votes == "visits-fallible"
-
-    @property
-    def able_temptation(self) -> bool:
-        """As asked for."""
-        return self.able
-
-    @property
+    @cached_property
     def quantities(self) -> Quantities:
         """What is measured, and what a rule may be about."""
         return Quantities.of(self.ratios, self.about)
 
-    def number_of_costs(self, quantities: int) -> int:
-        """One for each quantity: what is spent on one must not be taken from another."""
-        return self.quantities.number(quantities)
+    def imitates_at(self, iterations: int) -> tuple[int, ...]:
+        """After the exploration phase, and at the start where that is asked for."""
+        return ((0,) if self.start == "clone" else ()) + super().imitates_at(iterations)
 
-    def start(
+    def number_of_costs(self, observed: int) -> int:
+        """One for each quantity: what is spent on one must not be taken from another."""
+        return self.quantities.number(observed)
+
+    def begin(
         self, inputs: Inputs, experts: ExpertSteps, forward: PPO, *, key: Key[Array, ""]
     ) -> Learned:
-        """The experts are counted; nobody was tempted yet."""
+        """The experts are counted; no policy was tempted yet."""
         del key
         self.quantities.check(inputs.centre.shape[0])
         worlds = forward.intended or forward.worlds
-        tempted = Reach.nowhere(self.quantities.number(inputs.centre.shape[0]), worlds)
+        tempted = Extent.nowhere(self.quantities.number(inputs.centre.shape[0]), worlds)
         return self.counted(inputs, experts, tempted)
 
     def with_experts(self, learned: Learned, experts: ExpertSteps) -> Learned:
-        """Other experts are counted; those who were tempted stay, and new episodes begin."""
+        """Other experts are counted; what policies were tempted by stays; new episodes begin."""
         return self.counted(learned.model.inputs, experts, learned.model.tempted)
 
-    def counted(self, inputs: Inputs, experts: ExpertSteps, tempted: Reach) -> Learned:
-        """How far experts went, beside those who were tempted."""
+    def counted(self, inputs: Inputs, experts: ExpertSteps, tempted: Extent) -> Learned:
+        """How far experts went, beside how far tempted policies went."""
         fallible = self.votes == "visits-fallible"
-        reach, extremes = reach_of(experts, self.quantities, dwelling=fallible)
+        reach, extremes = extent_of(experts, self.quantities, dwelling=fallible)
         model = ReachModel(
             inputs, reach, extremes, tempted, self.reading, self.votes, self.quantities
         )
-        running = RunningReach.start(
+        running = RunningExtent.start(
             tempted.episodes, reach, experts.mean_return, LEVELS if fallible else 1
         )
         return Learned(model, (), running)
 
-    def interrupted(self, learned: Learned) -> Learned:
+    def forget_episodes(self, learned: Learned) -> Learned:
         """The running episodes are forgotten, the ones before are not."""
-        return learned._replace(memory=learned.memory.interrupted())
+        return learned._replace(memory=learned.memory.forget_running())
 
-    def judge(
-        self, learned: Learned, rollout: Rollout, confidence: float
-    ) -> tuple[Learned, Float[np.ndarray, "T n Q"]]:
+    def judge(self, learned: Learned, rollout: Rollout, moment: Moment) -> Judged:
         """The cost of every quantity of every step; and how far the episodes went by now.
 
-        As all learned costs, of the observation before the step: where an episode ends is charged
-        to nobody.
+        As all learned costs, they are of the observation before the step, so that the place where
+        an episode ends is charged to nobody. What is earned counts as far as the step is feasible;
+        what is lost counts in full. Where experts may err, nothing costs while the policy explores:
+        it matters how many policies go where, and so they must not avoid it yet.
         """
-        costs = costs_of(learned.model, rollout.observations, confidence)
+        costs = np.asarray(costs_of(learned.model, rollout.observations, moment.confidence))
+        if self.votes == "visits-fallible" and moment.exploring:
+            costs = np.zeros_like(costs)
+        rewards = np.asarray(rollout.rewards)
+        rewards = np.where(rewards > 0, rewards * (1 - costs.max(axis=-1)), rewards)
         worlds = learned.model.tempted.episodes
         intended = jax.tree.map(lambda field: np.asarray(field)[:, :worlds], rollout)
         measured = self.quantities.measured(jnp.asarray(intended.observations))
-        intended = intended._replace(observations=measured)
-        return learned._replace(memory=followed(learned.memory, intended)), np.asarray(costs)
+        running = followed(learned.memory, intended._replace(observations=measured))
+        return Judged(learned._replace(memory=running), costs, rewards)
 
     def update(
         self, learned: Learned, given: Round, *, key: Key[Array, ""]
     ) -> tuple[Learned, dict[str, float]]:
-        """Those who are tempted now add to those who were before."""
+        """Add the policies that are tempted now to those that were before."""
         del key
-        tempted = learned.model.tempted.widened(learned.memory.reach())
+        tempted = learned.model.tempted.widened(learned.memory.extent())
         model = eqx.tree_at(lambda model: model.tempted, learned.model, tempted)
-        rules = float(len(model.rules(given.confidence)))
+        rules = float(len(model.rules(given.confidence, ())))
         return learned._replace(model=model), {"rules": rules}
 
     def experts_cost(self, learned: Learned, given: Round, width: int) -> float:

@@ -21,7 +21,8 @@ nothing; see `sided_votes`. Then phi is the share of those who, tempted, would g
 A step is as feasible as its least supported quantity: alpha = 1 + for, beta = 1 + against there.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -29,23 +30,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
-from tacit.inference.confidence.belief import Reading, feasibility
+from tacit.inference.confidence.belief import Reading, feasibility, support
 from tacit.inference.confidence.votes import CountedVotes, counted_votes
-from tacit.inference.encoder.memory import Evidence
+from tacit.inference.constraint_model import ConstraintModel, Evidence, Spaces
 from tacit.inference.inputs import Inputs
 from tacit.inference.reach.quantities import Quantities
 from tacit.inference.reach.rules import Rule, rules_of
 from tacit.inference.reach.sided_votes import margin, sided_votes
 
 
-class Reach(eqx.Module):
+class Extent(eqx.Module):
     """The lowest and the highest value of Q quantities in each of m episodes, each sorted."""
 
     lowest: Float[Array, "Q m"]
     highest: Float[Array, "Q m"]
 
     @classmethod
-    def nowhere(cls, quantities: int, episodes: int) -> "Reach":
+    def nowhere(cls, quantities: int, episodes: int) -> "Extent":
         """Episodes that pass no value."""
         return cls(
             jnp.full((quantities, episodes), jnp.inf), jnp.full((quantities, episodes), -jnp.inf)
@@ -53,7 +54,7 @@ class Reach(eqx.Module):
 
     @property
     def episodes(self) -> int:
-        """M."""
+        """The number of episodes, m."""
         return self.lowest.shape[1]
 
     def passing(self, values: Float[Array, "*n Q"]) -> Int[Array, "*n Q"]:
@@ -66,18 +67,18 @@ class Reach(eqx.Module):
         number = begun(self.lowest, flat) - over(self.highest, flat) + nowhere
         return jnp.maximum(number, 0).T.reshape(values.shape)
 
-    def widened(self, other: "Reach") -> "Reach":
+    def widened(self, other: "Extent") -> "Extent":
         """At every value the larger of the two numbers that reach it, each side by itself.
 
         The larger of two survival functions has the larger of their quantiles.
         """
-        return Reach(
+        return Extent(
             jnp.minimum(self.lowest, other.lowest), jnp.maximum(self.highest, other.highest)
         )
 
 
 class Extremes(eqx.Module):
-    """Which expert went how far, and when: owners of the values of a `Reach`, in its order."""
+    """Which expert went how far, and when: owners of the values of a `Extent`, in its order."""
 
     lowest_expert: Int[Array, "Q N"]
     lowest_step: Int[Array, "Q N"]
@@ -85,7 +86,7 @@ class Extremes(eqx.Module):
     highest_step: Int[Array, "Q N"]
 
 
-class ReachModel(eqx.Module):
+class ReachModel(ConstraintModel):
     """Beta(alpha, beta) over the feasibility of a step.
 
     Fields:
@@ -99,12 +100,15 @@ class ReachModel(eqx.Module):
     """
 
     inputs: Inputs
-    experts: Reach
+    experts: Extent
     extremes: Extremes
-    tempted: Reach
+    tempted: Extent
     reading: Reading = eqx.field(static=True)
     voting: CountedVotes = eqx.field(static=True, default="visits")
     quantities: Quantities = eqx.field(static=True, default=Quantities())
+
+    name: ClassVar[str] = "reach"
+    promises: ClassVar[bool] = True
 
     def beliefs(
         self, observations: Float[Array, "*n o"]
@@ -180,34 +184,39 @@ class ReachModel(eqx.Module):
         del actions
         return feasibility(*self.belief(observations), confidence, self.reading)
 
-    def cost(
-        self,
-        observations: Float[Array, "*n o"],
-        actions: Shaped[Array, "..."],
-        confidence: Array | float,
-    ) -> Float[Array, "*n"]:
-        """1 - feasibility."""
-        return 1 - self.feasibility(observations, actions, confidence)
-
     def costs(
         self, observations: Float[Array, "*n o"], confidence: Array | float
     ) -> Float[Array, "*n Q"]:
         """What every quantity of a step costs a policy that learns.
 
-        As 1 - feasibility, but that values where no expert went and no policy wants to go cost
-        nothing: trials lead there, and as soon as they become intentions, it costs.
+        1 - feasibility, except that a value costs nothing where no expert went and no policy wants
+        to go. Exploration leads there by accident; once a policy means to go there, it costs.
         """
         alpha, beta = self.beliefs(observations)
         unknown = (alpha == 1) & (beta == 1)
         return jnp.where(unknown, 0.0, 1 - feasibility(alpha, beta, confidence, self.reading))
 
-    def rules(self, confidence: float) -> list[Rule]:
+    def doubt(
+        self, observations: np.ndarray, actions: np.ndarray, confidence: float
+    ) -> Float[np.ndarray, " m"]:
+        """Votes against each step, less those for it.
+
+        Of two steps with as many votes, the one further beyond the experts is doubted more.
+        """
+        del actions, confidence
+        seen = jnp.asarray(observations, jnp.float32)
+        votes = np.asarray(self.votes(seen)).min(axis=-1)
+        beyond = np.asarray(self.beyond(seen))
+        return -votes + 0.5 * beyond / (1 + beyond)
+
+    def rules(self, confidence: float, names: Sequence[str]) -> list[Rule]:
         """The sides that at least one expert speaks against, the strongest evidence first."""
         number, observation = len(self.experts.lowest), self.inputs.centre.shape[0]
+        names = names or [f"observation {place}" for place in range(observation)]
         return rules_of(
             (np.asarray(self.experts.lowest), np.asarray(self.experts.highest)),
             (np.asarray(self.tempted.lowest), np.asarray(self.tempted.highest)),
-            names=[self.quantities.name(quantity, observation) for quantity in range(number)],
+            names=[self.quantities.name(quantity, names) for quantity in range(number)],
             counted=self.quantities.counted(number),
             confidence=confidence,
             voting=self.voting,
@@ -243,7 +252,8 @@ class ReachModel(eqx.Module):
         )
         reached = jnp.where(lower[..., None], low <= value, high >= value) & (alpha > 1)[..., None]
         weight = reached / jnp.maximum(alpha - 1, 1)[..., None]
-        return Evidence(*map(np.asarray, (alpha - 1, beta - 1, who, when, weight)))
+        supported = support(alpha, beta)
+        return Evidence(*map(np.asarray, (alpha - 1, beta - 1, supported, who, when, weight)))
 
     def shape(self) -> dict[str, Any]:
         """What `blank` needs to make a model like this one."""
@@ -257,8 +267,9 @@ class ReachModel(eqx.Module):
         }
 
     @classmethod
-    def blank(cls, inputs: Inputs, shape: dict[str, Any]) -> "ReachModel":
-        """A model to read a saved one into."""
+    def blank(cls, spaces: Spaces, shape: dict[str, Any]) -> "ReachModel":
+        """A model of this shape to read a saved one into."""
+        inputs = Inputs.blank(spaces.observation_size, spaces.action)
         about = shape.get("about")
         measured = Quantities(
             tuple((first, second) for first, second in shape.get("ratios", ())),
@@ -268,9 +279,9 @@ class ReachModel(eqx.Module):
         who = jnp.zeros((quantities, experts), jnp.int32)
         return cls(
             inputs=inputs,
-            experts=Reach.nowhere(quantities, experts),
+            experts=Extent.nowhere(quantities, experts),
             extremes=Extremes(who, who, who, who),
-            tempted=Reach.nowhere(quantities, shape["tempted"]),
+            tempted=Extent.nowhere(quantities, shape["tempted"]),
             reading=shape["reading"],
             voting=shape.get("voting", "visits"),
             quantities=measured,

@@ -1,5 +1,6 @@
 """What a rule may be about: the numbers of an observation, and ratios of two of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -65,12 +66,12 @@ class Quantities:
         divisor = jnp.where(jnp.abs(second) < SMALLEST, least, second)
         return jnp.concatenate([observations, first / divisor], axis=-1)
 
-    def name(self, quantity: int, observation: int) -> str:
-        """What a quantity is called."""
-        if quantity < observation:
-            return f"observation {quantity}"
-        first, second = self.ratios[quantity - observation]
-        return f"observation {first} / observation {second}"
+    def name(self, quantity: int, names: Sequence[str]) -> str:
+        """What a quantity is called, from the names of the observed numbers."""
+        if quantity < len(names):
+            return names[quantity]
+        first, second = self.ratios[quantity - len(names)]
+        return f"{names[first]} / {names[second]}"
 
     def counted(self, number: int) -> Bool[np.ndarray, " Q"]:
         """Which of `number` quantities a rule may be about."""
