@@ -175,6 +175,12 @@ def test_tables_of_the_evidence_are_what_the_script_writes():
         assert not re.search(r"^\|.*\d\.\d", by_hand, re.MULTILINE), page.name
 
 
+def test_pages_of_the_api_have_every_public_name():
+    text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
+    shown = set(re.findall(r"^::: tacit\.(\w+)$", text, re.MULTILINE)) | {"methods"}
+    assert shown == set(tacit.__all__)
+
+
 def test_there_is_a_page_for_every_method_of_ours():
     ours = {
         name

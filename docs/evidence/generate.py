@@ -70,24 +70,20 @@ def read(file: Path) -> Any:
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
-def about(file: Path) -> dict[str, str]:
-    """What is known of a result file beside its numbers."""
-    return read(file.with_name(f"{file.stem}.about.json"))
-
-
 def result_files(kind: str) -> list[Path]:
     """The result files of an experiment, in the order of their names."""
     found = sorted((RESULTS / kind).glob("*.json"))
     return [file for file in found if not file.name.endswith(".about.json")]
 
 
-def stamp(facts: dict[str, Any]) -> str:
+def stamp(file: Path, facts: dict[str, Any]) -> str:
     """Version, seeds, experts and command, in front of every table."""
-    said = [f"{name}: {facts[name]}" for name in ("version", "seeds", "experts") if facts.get(name)]
-    lines = [" · ".join(said)] if said else []
-    if facts.get("command"):
-        lines.append(f"```bash\n{facts['command']}\n```")
-    return "\n\n".join(lines)
+    facts = {**facts, **read(file.with_name(f"{file.stem}.about.json"))}
+    missing = [name for name in ("version", "seeds", "experts", "command") if not facts.get(name)]
+    if missing:
+        raise SystemExit(f"{file}: add {', '.join(missing)} in {file.stem}.about.json beside it")
+    said = " · ".join(f"{name}: {facts[name]}" for name in ("version", "seeds", "experts"))
+    return f"{said}\n\n```bash\n{facts['command']}\n```"
 
 
 def version_of(versions: dict[str, str]) -> str:
@@ -115,7 +111,7 @@ def coverage_stamp(rows: list[dict[str, str]]) -> str:
         "experts": "exact ones for the true rule, N of their episodes that keep it",
         "command": "tacit experiment run coverage --out coverage",
     }
-    return stamp({**facts, **about(RESULTS / "coverage" / "coverage.csv")})
+    return stamp(RESULTS / "coverage" / "coverage.csv", facts)
 
 
 def way_of(row: dict[str, str]) -> tuple[str, ...]:
@@ -242,7 +238,7 @@ def methods_table(file: Path) -> str:
     if tested:
         untested = [line["method"] for line in found["summary"] if line not in tested]
         words += f" p: t-test over seeds against {untested[0] if untested else 'the default'}."
-    return f"## {title}\n\n{stamp({**facts, **about(file)})}\n\n{words}\n\n{table(columns, rows)}"
+    return f"## {title}\n\n{stamp(file, facts)}\n\n{words}\n\n{table(columns, rows)}"
 
 
 def probability(value: float | None) -> str:
@@ -286,7 +282,7 @@ def confidence_table(file: Path) -> str:
         )
     columns = ["N", "λ", "violation", "promised", "worst seed", "feasible reward", "training"]
     steps = f"{comparison['steps']:,} steps. Intervals: 95 %."
-    heading = f"## {comparison['task']}\n\n{stamp({**facts, **about(file)})}"
+    heading = f"## {comparison['task']}\n\n{stamp(file, facts)}"
     return f"{heading}\n\n{steps}\n\n{table(columns, rows)}"
 
 
