@@ -21,8 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import betaincinv
 
-from tacit.inference.confidence.quantile import beta_quantile
-from tacit.inference.confidence.quantile import QuantileTable
+from tacit.inference.confidence.quantile import QuantileTable, beta_quantile
 
 POINTS = 4096
 PROBABILITIES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)

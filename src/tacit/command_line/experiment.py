@@ -2,24 +2,18 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from tacit.command_line.console import console, follow, progress_bar, show_table
 from tacit.command_line.drives import LearnDrivers
-from tacit.command_line.rule import Rule
-from tacit.command_line.tables import console, follow, progress_bar, show_table
-from tacit.command_line.tasks import find_task, parse_setting
-from tacit.command_line.training import checked
-from tacit.control.presets import preset
-from tacit.control.settings import PPO
+from tacit.command_line.inputs import find_task, parse_setting, ppo_changes
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.experiments.confidence import confidence_table, run_confidence
-from tacit.experiments.coverage import CoverageSettings, run_coverage
-from tacit.experiments.methods import collect_idle, run_methods
-from tacit.experiments.methods_cell import NAMES, Comparison
-from tacit.experiments.methods_table import caption, method_table
+
+if TYPE_CHECKING:
+    from tacit.experiments.methods_cell import Comparison
 
 
 @dataclass(frozen=True)
@@ -40,6 +34,8 @@ class Coverage:
 
     def run(self) -> None:
         """Run with a bar, then show the default method's rows."""
+        from tacit.experiments.coverage import CoverageSettings, run_coverage
+
         base = CoverageSettings.quick() if self.quick else CoverageSettings()
         if self.datasets is not None and self.datasets < 2:
             raise ArgumentError(f"datasets must be at least 2 for an interval, not {self.datasets}")
@@ -128,6 +124,10 @@ class Methods:
 
     def run(self) -> None:
         """Run with a bar and a line per finished cell, then show the table over methods."""
+        from tacit.experiments.methods import run_methods
+        from tacit.experiments.methods_cell import NAMES
+        from tacit.experiments.methods_table import caption, method_table
+
         comparison = self.comparison()
         with progress_bar() as bar:
             job = bar.add_task("methods", total=1)
@@ -147,15 +147,18 @@ class Methods:
             f"written: {self.out / 'methods.md'}, {self.out / 'methods.json'}", markup=False
         )
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> "Comparison":
         """What all cells share."""
+        from tacit.experiments.methods import collect_idle
+        from tacit.experiments.methods_cell import Comparison
+
         base = Comparison.quick() if self.quick else Comparison()
         given = {name: getattr(self, name) for name in ("number", "steps", "confidence", "task")}
         changes: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
         if self.task is not None or self.settings:
             changes["options"] = dict(parse_setting(setting) for setting in self.settings)
         if self.train:
-            changes["train"] = {**base.train, **train_settings(self.train)}
+            changes["train"] = {**base.train, **ppo_changes(self.train)}
         comparison = replace(base, experts=self.experts, **changes)
         # Also lets modules in the present folder be imported, which then know their tasks.
         find_task(comparison.task, self.settings)
@@ -198,11 +201,15 @@ class Confidence:
 
     def run(self) -> None:
         """Run with a bar and a line per number and confidence, then show the table."""
+        from tacit.control.presets import preset
+        from tacit.experiments.confidence import confidence_table, run_confidence
+        from tacit.experiments.methods_cell import Comparison
+
         comparison = Comparison(
             task=self.task,
             options=dict(parse_setting(setting) for setting in self.settings),
             experts=self.experts,
-            train=train_settings(self.train),
+            train=ppo_changes(self.train),
         )
         task = find_task(self.task, self.settings)
         if not isinstance(task, SimulatedTask):
@@ -229,13 +236,50 @@ class Confidence:
         )
 
 
-def train_settings(settings: tuple[str, ...]) -> dict[str, Any]:
-    """Settings of PPO from `key=value`."""
-    changes = {}
-    for setting in settings:
-        key, _ = parse_setting(setting, "--train")
-        changes[key] = checked(PPO(), key, setting.partition("=")[2], key)
-    return changes
+@dataclass(frozen=True)
+class Rule:
+    """Is what was learned a rule, or an imitation? Of the runs of `tacit experiment run methods`.
+
+    Recovery is the chance that of two states, one truly forbidden and one allowed, the forbidden
+    one is doubted more. The figure shows feasibility against one observed number, in the postures
+    of those who keep the rule and of those who break it.
+
+    Args:
+        out: folder for the table and the figure.
+        runs: folder of the comparison, with `none` among its methods.
+        quantity: place in the observation of the number that the postures are moved along.
+        methods: whose runs are judged; by default all that are there.
+        calibration: also measure the calibration error; half a minute or more for each run on a
+            robot.
+        threads: for the simulator.
+    """
+
+    out: Path
+    runs: Path
+    quantity: int = 0
+    methods: tuple[str, ...] = ()
+    calibration: bool = True
+    threads: int | None = None
+
+    def run(self) -> None:
+        """Judge all finished runs with a bar, then show the table."""
+        from tacit.experiments.rule import rule_table, run_rule, summed_table
+        from tacit.inference.methods import METHODS
+
+        with progress_bar() as bar:
+            job = bar.add_task("rule", total=1)
+            rows = run_rule(
+                self.out,
+                self.runs,
+                quantity=self.quantity,
+                methods=self.methods or tuple(METHODS),
+                calibration=self.calibration,
+                threads=self.threads,
+                progress=follow(bar, job),
+            )
+        show_table("A rule or an imitation?", *rule_table(rows))
+        show_table("Over seeds", *summed_table(rows))
+        console.print(f"written: {self.out / 'rule.md'}, {self.out / 'postures.png'}", markup=False)
 
 
 def experiment(
@@ -254,9 +298,8 @@ def experiment(
     Args:
         action: run.
         name: coverage: does a confidence level mean what it says? methods: which one is best?
-            confidence: does it mean that on a simulated task? parity: does sampling agree with the
-            exact computation? rule: is what they learned a rule, or an imitation? drivers: what
-            do recorded drivers hold to?
+            confidence: does it mean that on a simulated task? rule: is what they learned a rule,
+            or an imitation? drivers: what do recorded drivers hold to?
     """
     del action
     name.run()

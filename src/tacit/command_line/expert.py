@@ -3,21 +3,25 @@
 import importlib
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from tacit.command_line.tables import console, percent, progress_bar, show_facts
-from tacit.command_line.tasks import find_task, importable
-from tacit.command_line.training import watched, with_settings
-from tacit.control.expert import Expert, check_request, collect, train_expert
-from tacit.control.play import as_function
-from tacit.control.presets import expert_preset
-from tacit.demonstrations.trajectories import Trajectories, check_destination
+from tacit.command_line.console import (
+    percent,
+    progress_bar,
+    show_facts,
+    show_note,
+    watched,
+)
+from tacit.command_line.inputs import find_task, importable, ppo_with
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.evaluation.intervals import Estimate
+
+if TYPE_CHECKING:
+    from tacit.control.expert import Expert
+    from tacit.demonstrations.trajectories import Trajectories
 
 
 def expert(
@@ -47,6 +51,10 @@ def expert(
         settings: options of the task, as in --set noise_std=0.1 variant=benchmark.
         train: settings of PPO, as in --train steps=2000000 learning_rate=1e-4 multiplier.rate=0.05.
     """
+    from tacit.control.expert import Expert, check_request, collect, train_expert
+    from tacit.control.play import as_function
+    from tacit.demonstrations.trajectories import check_destination
+
     check_request(number, seed)
     check_destination(out)
     chosen = find_task(task, settings)
@@ -64,7 +72,7 @@ def expert(
         trained = Expert(chosen, function, facts={"policy": policy})
     else:
         folder = folder or out.with_name(f"{out.name}.run")
-        trained = simulated(chosen, folder, seed, threads, train)
+        trained = train_on_simulator(chosen, folder, seed, threads, train)
     with progress_bar() as bar:
         job = bar.add_task("collecting", total=number)
         demonstrations = collect(
@@ -75,14 +83,19 @@ def expert(
             progress=lambda have: bar.update(job, completed=have),
         )
     demonstrations.save(out)
-    show_facts(f"Expert on {chosen.name}", {**known(trained), **written(demonstrations, out)})
+    show_facts(
+        f"Expert on {chosen.name}", {**expert_facts(trained), **file_facts(demonstrations, out)}
+    )
 
 
-def simulated(
+def train_on_simulator(
     task: SimulatedTask, folder: Path, seed: int, threads: int | None, train: tuple[str, ...]
-) -> Expert:
+) -> "Expert":
     """Train on a simulated task, with a progress bar."""
-    ppo = with_settings(expert_preset(task), train)
+    from tacit.control.expert import train_expert
+    from tacit.control.presets import expert_preset
+
+    ppo = ppo_with(expert_preset(task), train)
     with watched(f"training on {task.name}", ppo) as watch:
         return train_expert(
             task,
@@ -91,7 +104,7 @@ def simulated(
             folder=folder,
             threads=threads,
             progress=watch,
-            notice=lambda sentence: console.print(f"note: {sentence}", markup=False),
+            notice=show_note,
         )
 
 
@@ -107,7 +120,7 @@ def named_policy(name: str) -> Any:
         raise ArgumentError(f"--policy {name}: {error}") from error
 
 
-def known(expert: Expert) -> dict[str, str]:
+def expert_facts(expert: "Expert") -> dict[str, str]:
     """What is known about the expert, in words."""
     facts = {}
     if not math.isnan(expert.reward):
@@ -115,7 +128,7 @@ def known(expert: Expert) -> dict[str, str]:
     if not math.isnan(expert.feasible_reward):
         facts["feasible reward per episode"] = f"{expert.feasible_reward:.2f}"
     if not math.isnan(expert.violation):
-        facts["violation before filtering"] = percent(Estimate.exact(expert.violation))
+        facts["violation before filtering"] = percent(float(expert.violation))
     if not math.isnan(expert.multiplier):
         facts["price of a violated step"] = f"{expert.multiplier:.1f}"
     if "trained_steps" in expert.facts:
@@ -125,7 +138,7 @@ def known(expert: Expert) -> dict[str, str]:
     return facts
 
 
-def written(demonstrations: Trajectories, out: Path) -> dict[str, str]:
+def file_facts(demonstrations: "Trajectories", out: Path) -> dict[str, str]:
     """What was written, in words."""
     discarded = demonstrations.provenance["discarded"]
     return {

@@ -58,13 +58,7 @@ def infer(
     chosen = chosen_method(method, task)
     if isinstance(chosen, ExactMethod) and isinstance(task, TabularTask):
         check_unused(chosen, task, forward=forward, threads=threads)
-        result = chosen.learn(task, demonstrations, confidence, seed)
-        if folder is not None:
-            # Now, so that a request that makes no sense claims nothing.
-            asked = {name: part for name, part in result.settings.items() if name != "versions"}
-            keep_settings(Path(folder) / SETTINGS, asked, "exact inference")
-            result.save(folder)
-        return result
+        return learn_exactly(task, demonstrations, chosen, confidence, seed, folder)
     assert isinstance(chosen, Method)
     with Inference.of(
         task, demonstrations, chosen, confidence, seed=seed, forward=forward, threads=threads
@@ -72,6 +66,24 @@ def infer(
         run.finish(folder, progress, notice)
         result = run.result()
     if folder is not None:
+        result.save(folder)
+    return result
+
+
+def learn_exactly(
+    task: TabularTask,
+    demonstrations: Trajectories,
+    method: ExactMethod,
+    confidence: float,
+    seed: int,
+    folder: Path | str | None,
+) -> Result:
+    """Compute the result, and keep it in the folder if there is one."""
+    result = method.learn(task, demonstrations, confidence, seed)
+    if folder is not None:
+        # Not before the work, so that a request that makes no sense claims nothing.
+        asked = {name: part for name, part in result.settings.items() if name != "versions"}
+        keep_settings(Path(folder) / SETTINGS, asked, "exact inference")
         result.save(folder)
     return result
 

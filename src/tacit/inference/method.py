@@ -5,6 +5,7 @@
 """
 
 import dataclasses
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ class NamedMethod(ABC):
     """A method with its settings, which are the fields of a frozen record."""
 
     name: ClassVar[str]
+    heeds_confidence: ClassVar[bool] = False
+    """Whether the confidence that users ask for changes what is learned, or how it is read."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -45,6 +48,9 @@ class NamedMethod(ABC):
 
     def __new__(cls, *positional: Any, **settings: Any) -> Self:
         """Refuse a setting that the method does not have, before the record is filled."""
+        if "name" not in cls.__dict__ and not inspect.isabstract(cls):
+            # Its results would say that the method ran from which it inherits a name.
+            raise ArgumentError(f"method {cls.__name__} has no `name` of its own")
         if positional:
             raise ArgumentError(f"{cls.__name__} takes its settings by name, as in every=5")
         known = {field.name: field.name for field in dataclasses.fields(cls)}

@@ -49,6 +49,11 @@ class Counts(TableMethod):
         check_choice("votes", self.votes, COUNTED_VOTES)
 
     @property
+    def visits_prove(self) -> bool:
+        """Unless experts may err."""
+        return self.votes == "visits"
+
+    @property
     def any_confidence(self) -> bool:
         """Confidence is used after counting."""
         return True
@@ -91,7 +96,7 @@ def count_votes(
     on_pairs: bool,
     votes: CountedVotes,
 ) -> CountedBelief:
-    """Algorithm 1 of the paper with votes that are counted instead of learned.
+    """Algorithm 1 of the paper, but votes are counted instead of learned.
 
     repeat
         1. forward control: for each of five confidence levels, the optimal policy under the
@@ -101,18 +106,15 @@ def count_votes(
         3. alpha and beta from visitors and from those who were tempted and stayed away
     until no policy finds a new way.
 
-    The first policy is unconstrained. `tempted` never falls, which is what keeps the game from
-    cycling: a query that is forbidden is no longer visited, and the evidence against it must not
-    fade for that. The levels are there so that one belief serves every confidence: for one belief
-    the allowed set shrinks as confidence rises, by construction.
+    The first policy is unconstrained. `tempted` never falls: if the evidence against a forbidden
+    query faded because nobody goes there any more, the game would cycle.
     """
     states, actions, _ = dynamics.transitions.shape
 
     def visits_at(confidence: Array, alpha: Array, beta: Array) -> Array:
         costs = step_cost(alpha, beta, confidence, "graded", budget).reshape(states, -1)
         costs = jnp.broadcast_to(costs, (states, actions))
-        plan = constrained_plan(dynamics, costs, budget, horizon)
-        return visits_under(plan.policy)
+        return visits_under(constrained_plan(dynamics, costs, budget, horizon).policy)
 
     def visits_under(policy: Array) -> Array:
         return visit_probability(dynamics.transitions, dynamics.initial, policy, on_pairs=on_pairs)

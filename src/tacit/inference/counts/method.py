@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -37,8 +37,15 @@ class TableMethod(ExactMethod):
 
     reading: Reading = "graded"
 
+    heeds_confidence: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         check_choice("reading", self.reading, READINGS)
+
+    @property
+    def visits_prove(self) -> bool:
+        """Whether one visit proves that a query is allowed, also one by an expert who erred."""
+        return False
 
     @abstractmethod
     def belief(
@@ -72,7 +79,7 @@ class TableMethod(ExactMethod):
             alpha=np.asarray(alpha),
             beta=np.asarray(beta),
             reading=self.reading,
-            budget=task.budget,
+            budget=float(task.budget),
             number_of_actions=task.number_of_actions,
             rule_on=task.rule_on or "state",
         )
@@ -91,7 +98,7 @@ class TableMethod(ExactMethod):
     ) -> Result:
         """The rule and the best policy that keeps it; `seed` is kept only, as nothing is drawn."""
         check_confidence(confidence)
-        check_experts(demonstrations, proofs=getattr(self, "votes", "") == "visits")
+        check_experts(demonstrations, proofs=self.visits_prove)
         visits, dynamics = visits_of(task, demonstrations), Dynamics.of(task)
         mean_visits = visits.mean(axis=0)
         belief = self.belief(
@@ -125,19 +132,25 @@ class TableMethod(ExactMethod):
                 "expert_cost": float(mean_visits @ model.costs(confidence)),
                 "allowed_share": float(model.allowed(confidence).mean()),
             },
-            settings={
-                "task": task.name,
-                "tables_sha256": tables_sha256(task),
-                "method": self.name,
-                "settings": self.settings(),
-                "confidence": float(confidence),
-                "seed": seed,
-                "demonstrations": len(demonstrations),
-                "demonstrations_sha256": fingerprint(demonstrations),
-                "versions": installed_versions(),
-            },
+            settings=self.described(task, demonstrations, confidence, seed),
             task=task,
         )
+
+    def described(
+        self, task: TabularTask, demonstrations: Trajectories, confidence: float, seed: int
+    ) -> dict[str, Any]:
+        """All that is needed to do it again."""
+        return {
+            "task": task.name,
+            "tables_sha256": tables_sha256(task),
+            "method": self.name,
+            "settings": self.settings(),
+            "confidence": float(confidence),
+            "seed": seed,
+            "demonstrations": len(demonstrations),
+            "demonstrations_sha256": fingerprint(demonstrations),
+            "versions": installed_versions(),
+        }
 
 
 @partial(jax.jit, static_argnames=("reading", "horizon"))

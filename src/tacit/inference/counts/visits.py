@@ -11,6 +11,7 @@ from tacit.errors import ArgumentError, DemonstrationError
 
 def visits_of(task: TabularTask, demonstrations: Trajectories) -> np.ndarray:
     """[N, X] how many steps each demonstration spent at each query."""
+    check_trajectories(demonstrations)
     states, actions = demonstrations.observations, demonstrations.actions
     for field, array, size in (
         ("observations", states, task.number_of_states),
@@ -58,8 +59,7 @@ def check_moves(task: TabularTask, demonstrations: Trajectories) -> None:
 
 def check_experts(demonstrations: Trajectories, *, proofs: bool) -> None:
     """They must be demonstrations; a warning if they show violations that would count as proof."""
-    if not isinstance(demonstrations, Trajectories):
-        raise ArgumentError(f"demonstrations must be Trajectories, not {type(demonstrations)}")
+    check_trajectories(demonstrations)
     if proofs and demonstrations.costs is not None and demonstrations.violated.any():
         warnings.warn(
             f"{demonstrations.violated.sum()} demonstrations have steps with a cost, which votes "
@@ -67,3 +67,9 @@ def check_experts(demonstrations: Trajectories, *, proofs: bool) -> None:
             "votes='visits-fallible'",
             stacklevel=5,
         )
+
+
+def check_trajectories(demonstrations: object) -> None:
+    """Raise an error unless these are demonstrations."""
+    if not isinstance(demonstrations, Trajectories):
+        raise ArgumentError(f"demonstrations must be Trajectories, not {type(demonstrations)}")

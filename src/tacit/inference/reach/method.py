@@ -57,7 +57,7 @@ SHARE_OF_PROMISE, A_FEW = 1 / 4, 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class Reach(Method):
-    """The method `reach`.
+    """The method `reach`, the default on simulators: limits that the experts did not go beyond.
 
     Fields:
         reading: how a confidence reads a feasibility off the belief: `graded`, `hard` or `soft`;
@@ -82,6 +82,7 @@ class Reach(Method):
     start: Start = "nothing"
 
     name: ClassVar[str] = "reach"
+    heeds_confidence: ClassVar[bool] = True
     budget_per: ClassVar[Literal["step", "worst"]] = "worst"
     reported: ClassVar[tuple[str, ...]] = ("rules", "expert_cost")
 

@@ -1,79 +1,94 @@
-"""How training is set up and watched on the command line."""
+"""What the terminal shows: tables, facts, and bars while something runs."""
 
-import dataclasses
+import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, get_origin, get_type_hints
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
 
-from tacit.argument_checks import fits, nearest
-from tacit.command_line.tasks import parse_setting, parse_value
-from tacit.control.settings import PPO
-from tacit.errors import ArgumentError
-from tacit.inference.method import Method
+if TYPE_CHECKING:
+    from tacit.control.settings import PPO
+    from tacit.evaluation.intervals import Estimate
 
 SECONDS_BETWEEN_LINES = 30
+
+# Colons in paths and messages are not the names of pictures.
+console = Console(emoji=False)
 
 Watch = Callable[[dict[str, float]], None]
 
 
-def with_settings(base: PPO, settings: tuple[str, ...]) -> PPO:
-    """`base` with `key=value` changes; the multiplier's are written multiplier.key=value."""
-    changes: dict[str, Any] = {}
-    prices: dict[str, Any] = {}
-    for setting in settings:
-        key, _ = parse_setting(setting, "--train")
-        text = setting.partition("=")[2]
-        if key.startswith("multiplier."):
-            name = key.removeprefix("multiplier.")
-            prices[name] = checked(base.multiplier, name, text, key)
-        else:
-            changes[key] = checked(base, key, text, key)
-    multiplier = dataclasses.replace(base.multiplier, **prices)
-    return dataclasses.replace(base, **changes, multiplier=multiplier)
+def show_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: bool = False
+) -> None:
+    """Print a table; the first column is text, the others are numbers, or all are `words`."""
+    table = Table(title=escape(title), title_justify="left", title_style="bold")
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place and not words else "left")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table)
 
 
-def method_settings(method: type[Method], settings: tuple[str, ...]) -> dict[str, Any]:
-    """Settings of a method from `key=value`."""
-    changes = {}
-    for setting in settings:
-        key, _ = parse_setting(setting, "--learn")
-        changes[key] = checked(method, key, setting.partition("=")[2], key, "--learn")
-    return changes
+def show_facts(title: str, facts: dict[str, str]) -> None:
+    """Print names and values, one per line."""
+    table = Table(title=escape(title), title_justify="left", title_style="bold", show_header=False)
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in facts.items():
+        table.add_row(escape(name), escape(value))
+    console.print(table)
 
 
-def checked(record: Any, name: str, text: str, key: str, flag: str = "--train") -> Any:
-    """The value of a field from its text, or an error that names what would do."""
-    fields = {field.name: field.name for field in dataclasses.fields(record)}
-    if name not in fields or name == "multiplier":
-        raise ArgumentError(
-            f"{flag}: there is no setting {key!r}; there are {', '.join(fields)}"
-            f"{nearest(name.lower(), fields)}"
-        )
-    kind = get_type_hints(record if isinstance(record, type) else type(record))[name]
-    value = parse_value(text)
-    if "," in text:
-        value = tuple(parse_value(part) for part in text.split(",") if part)
-    choices = getattr(kind, "__args__", ())
-    if choices and all(isinstance(choice, str) for choice in choices):
-        if value not in choices:
-            raise ArgumentError(f"{flag}: {key} is one of {', '.join(choices)}, not {text!r}")
-        return value
-    if value is not None and not isinstance(value, bool) and get_origin(kind) is tuple:
-        value = value if isinstance(value, tuple) else (value,)
-    allowed = value is None and type(None) in choices
-    right = isinstance(value, bool) if kind is bool else fits(value, kind)
-    if not allowed and not right:
-        raise ArgumentError(f"{flag}: {key} cannot be {text!r}")
-    return value
+def show_note(sentence: str) -> None:
+    """Print a sentence that the user should know of."""
+    console.print(f"note: {sentence}", markup=False)
+
+
+def percent(share: "float | Estimate") -> str:
+    """A share as a percentage, with its interval where it has one."""
+    value = float(share)
+    if math.isnan(value):
+        return "unknown"
+    words = f"{100 * value:.1f} %"
+    if isinstance(share, float | int) or share.low == share.high:
+        return words
+    return f"{words} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+
+
+def progress_bar() -> Progress:
+    """A bar with what is being done, how far it is and the time left."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True, emoji=False),
+    )
+
+
+def follow(bar: Progress, job: TaskID) -> Callable[[int, int, str], None]:
+    """What an experiment calls to move the bar."""
+    return lambda done, total, text: bar.update(job, completed=done, total=total, description=text)
 
 
 @contextmanager
-def watched(title: str, settings: PPO) -> Iterator[Watch]:
+def watched(title: str, settings: "PPO") -> Iterator[Watch]:
     """A progress bar with speed, reward, violation and multiplier; lines without a terminal.
 
     Gives the function that is to be told the numbers of every update.
@@ -101,7 +116,7 @@ def watched(title: str, settings: PPO) -> Iterator[Watch]:
         yield show
 
 
-def lines(title: str, settings: PPO) -> Watch:
+def lines(title: str, settings: "PPO") -> Watch:
     """One line every half minute, for logs."""
     speed = Speed()
     last = time.monotonic()

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.constraint import Constraint
+from tacit.inference.constraint_model import Spaces
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.method import Reach
-from tacit.inference.reach.model import Extremes, ReachModel
+from tacit.inference.reach.model import Extent, Extremes, ReachModel
 from tacit.inference.reach.quantities import Quantities
 
 BOX = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
@@ -25,7 +25,7 @@ WANTED = np.sort(np.r_[DRAWS.normal(-3, 0.1, 20), np.full(20, 0.5)])[None]
 def model(voting="visits-fallible", quantities=None, lowest=LOWEST, wanted=WANTED):
     quantities = quantities or Quantities()
     experts, tempted = (
-        Reach(jnp.asarray(ends, jnp.float32), jnp.full(ends.shape, 9.0))
+        Extent(jnp.asarray(ends, jnp.float32), jnp.full(ends.shape, 9.0))
         for ends in (lowest, wanted)
     )
     who = jnp.zeros(experts.lowest.shape, jnp.int32)
@@ -35,7 +35,9 @@ def model(voting="visits-fallible", quantities=None, lowest=LOWEST, wanted=WANTE
 
 
 def constraint(of, confidence=0.7):
-    return LearnedConstraint(of, confidence, BOX, True, {})
+    size = of.inputs.centre.shape[0]
+    seen = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)
+    return Constraint(of, confidence, Spaces(seen, BOX), True)
 
 
 def test_those_who_stayed_away_speak_against_even_where_others_went():
@@ -76,7 +78,7 @@ def test_what_few_did_is_proof_for_the_infallible_only():
 def test_the_limit_is_where_most_of_the_tempted_stop():
     limits = []
     for confidence in (0.3, 0.5, 0.7, 0.9, 0.99):
-        (rule,) = model().rules(confidence)
+        (rule,) = model().rules(confidence, ())
         assert (rule.quantity, rule.side) == (0, "below")
         went = int((LOWEST[0] <= rule.limit + 1e-6).sum())
         assert rule.experts == went
@@ -93,17 +95,17 @@ def test_the_limit_is_where_most_of_the_tempted_stop():
 
 
 def test_the_mirror_has_the_mirrored_limit():
-    (rule,) = model().rules(0.9)
-    experts = Reach(jnp.full((1, 60), -9.0), jnp.asarray(-LOWEST[:, ::-1], jnp.float32))
-    tempted = Reach(jnp.full((1, 40), -9.0), jnp.asarray(-WANTED[:, ::-1], jnp.float32))
+    (rule,) = model().rules(0.9, ())
+    experts = Extent(jnp.full((1, 60), -9.0), jnp.asarray(-LOWEST[:, ::-1], jnp.float32))
+    tempted = Extent(jnp.full((1, 40), -9.0), jnp.asarray(-WANTED[:, ::-1], jnp.float32))
     turned = eqx.tree_at(lambda of: (of.experts, of.tempted), model(), (experts, tempted))
-    (other,) = turned.rules(0.9)
+    (other,) = turned.rules(0.9, ())
     assert (other.side, other.limit) == ("above", pytest.approx(-rule.limit))
 
 
 def test_where_policies_are_not_tempted_there_is_no_rule():
     idle = np.full((1, 40), 0.9)
-    assert model(wanted=idle).rules(0.9) == []
+    assert model(wanted=idle).rules(0.9, ()) == []
 
 
 def test_ratios_are_judged_and_what_is_not_asked_about_is_not():
@@ -111,7 +113,7 @@ def test_ratios_are_judged_and_what_is_not_asked_about_is_not():
     far = np.repeat(np.array([[-50.0], [1.0]]), 60, axis=1)
     lowest, wanted = np.r_[far, LOWEST], np.r_[far[:, :40] - 90, WANTED]
     mine = model(quantities=quantities, lowest=lowest, wanted=wanted)
-    (rule,) = mine.rules(0.7)
+    (rule,) = mine.rules(0.7, ())
     assert rule.quantity == 2
     assert str(rule).startswith("observation 0 / observation 1 is at least ")
     # The first number alone would be far out; only its ratio to the second counts.
@@ -126,7 +128,7 @@ def test_a_saved_constraint_says_the_same(tmp_path):
     quantities = Quantities.of(("0/0",), (0,))
     both, wanted = np.repeat(LOWEST, 2, axis=0), np.repeat(WANTED, 2, axis=0)
     mine = constraint(model(quantities=quantities, lowest=both, wanted=wanted))
-    theirs = LearnedConstraint.load(mine.save(tmp_path / "constraint.safetensors"))
+    theirs = Constraint.load(mine.save(tmp_path / "constraint.safetensors"))
     assert eqx.tree_equal(mine.model, theirs.model)
     assert theirs.model.quantities == quantities
     values, idle = np.linspace(-4, 2, 50, dtype=np.float32)[:, None], np.zeros((50, 1), np.float32)
