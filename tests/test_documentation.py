@@ -1,14 +1,19 @@
 """README and docs are true: their code runs, their links lead somewhere, their tables are made."""
 
+import contextlib
 import dataclasses
+import functools
 import importlib.util
+import io
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import tacit
+from tacit.command_line import main
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -133,6 +138,34 @@ def test_examples_that_a_page_takes_in_are_there(page):
         found = INCLUDED.match(block.text.strip())
         assert "--8<--" not in block.text or found, f"line {block.line}"
         assert not found or (ROOT / found[1]).exists(), f"line {block.line}: {found[1]}"
+
+
+def commands(text):
+    """The words of every `tacit` command in a page's bash blocks."""
+    found = []
+    for block in blocks(text):
+        if block.language == "bash":
+            lines = block.text.replace("\\\n", " ").splitlines()
+            found += [shlex.split(line, comments=True) for line in lines]
+    return [words for words in found if words[:1] == ["tacit"]]
+
+
+@functools.cache
+def help_of(words):
+    """What a command says of itself."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), pytest.raises(SystemExit) as ended:
+        main([*words, "--help"])
+    assert ended.value.code == 0, f"tacit {' '.join(words)} is no command"
+    return said.getvalue()
+
+
+@every_page
+def test_commands_of_the_page_exist_with_their_flags(page):
+    for words in commands(page.read_text(encoding="utf-8")):
+        name = tuple(words[1 : 1 + {"experiment": 3, "data": 2}.get(words[1], 1)])
+        flags = {word for word in words if word.startswith("--")}
+        assert {flag for flag in flags if flag not in help_of(name)} == set(), words
 
 
 @every_page
