@@ -47,4 +47,5 @@ result = tacit.infer(task, demonstrations, method=method, confidence=0.8, forwar
 states = np.array([[-0.85, 0.5], [-1.5, 0.5]])  # where experts wait, and beyond the limit
 evidence = result.constraint.evidence(states, np.zeros((2, 2)), most=1)
 print("votes for and against:", evidence.votes_for.round(2), evidence.votes_against.round(2))
-print("the loudest expert for each:", evidence.expert[:, 0], "by its step", evidence.step[:, 0])
+expert, step = np.asarray(evidence.expert), np.asarray(evidence.step)
+print("the loudest expert for each:", expert[:, 0], "by its step", step[:, 0])

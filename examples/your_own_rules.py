@@ -12,14 +12,15 @@ ROWS = (
     ".....",
 )
 task = tacit.make("GridWorld", layout=ROWS, horizon=12)
+cells = np.asarray(task.positions)  # row and column of every state
 demonstrations = tacit.collect(tacit.train_expert(task), 10, seed=1)
 
 # Every rule says of each cell whether it is allowed. All are equally likely beforehand.
 blocks, allowed = [], []
 for row in range(4):
     for column in range(4):
-        corner = task.positions - (row, column)
-        inside = ((corner >= 0) & (corner <= 1)).all(axis=1)
+        steps = cells - np.array([row, column])
+        inside = np.all((steps >= 0) & (steps <= 1), axis=1)
         if not inside[task.initial > 0].any():  # nobody starts where it is forbidden
             blocks.append((row, column))
             allowed.append(~inside)
@@ -31,7 +32,7 @@ for place in order:
     print(f"block at {blocks[place]}: probability {posterior.probability[place]:.3f}")
 
 result = tacit.infer(task, demonstrations, confidence=0.8)
-states = np.arange(len(task.positions))
+states = np.arange(len(cells))
 learned = result.constraint.feasibility(states, np.zeros_like(states)) >= 1
 exact = posterior.allowed(0.8)
 same = (learned == exact).mean()
