@@ -88,7 +88,7 @@ def infer(
 
 def check_name(method: str | None) -> None:
     """Raise an error if there is no such method, before anything takes time."""
-    from tacit.inference.methods import find_method
+    from tacit.inference.method import find_method
 
     if method is not None:
         find_method(method)

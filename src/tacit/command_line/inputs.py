@@ -99,7 +99,7 @@ def method_with(
     name: str | None, task: TabularTask | SimulatedTask, settings: tuple[str, ...]
 ) -> "NamedMethod":
     """The method called `name`, or the task's default: its preset, changed by `key=value`."""
-    from tacit.inference.methods import chosen_method
+    from tacit.inference.method import chosen_method
 
     method = chosen_method(name, task)
     if not settings:

@@ -20,7 +20,7 @@ def methods(name: tyro.conf.Positional[str | None] = None) -> None:
     Args:
         name: of a method, to list its settings.
     """
-    from tacit.inference.methods import find_method
+    from tacit.inference.method import find_method
 
     if name is None:
         show_methods()
@@ -30,8 +30,7 @@ def methods(name: tyro.conf.Positional[str | None] = None) -> None:
 
 def show_methods() -> None:
     """A row for every method."""
-    from tacit.inference.method import METHODS, ExactMethod
-    from tacit.inference.methods import DEFAULTS
+    from tacit.inference.method import DEFAULTS, METHODS, ExactMethod
 
     ordered = sorted(METHODS.values(), key=lambda kind: kind not in DEFAULTS)
 

@@ -39,7 +39,7 @@ from tacit.experiments.methods_table import (
 )
 from tacit.experiments.methods_workers import Progress
 from tacit.inference.constraint import Constraint
-from tacit.inference.methods import find_method
+from tacit.inference.method import find_method
 from tacit.inference.result import load
 from tacit.reports.feasibility_curves import posture_panels
 from tacit.reports.style import write_png
