@@ -340,17 +340,17 @@ def test_an_exact_method_of_ones_own_runs_on_tables_only(point, tmp_path):
 
 
 def test_two_classes_of_one_name_are_refused():
-    with pytest.raises(ArgumentError, match=r"a method 'vicrl' already \(tacit\..*VICRL\)"):
+    with pytest.raises(ArgumentError, match=r"method 'vicrl' exists already \(tacit\..*VICRL\)"):
 
         class Mine(VICRL):
             name = "vicrl"
 
-    with pytest.raises(ArgumentError, match=r"a constraint model 'reach' already \(tacit\..*Reach"):
+    with pytest.raises(ArgumentError, match=r"constraint model 'reach' exists already \(tacit"):
 
         class MyModel(tacit.ConstraintModel):
             name = "reach"
 
-    with pytest.raises(ArgumentError, match=r"an encoder 'test-mean' already .*MeanEncoder"):
+    with pytest.raises(ArgumentError, match=r"encoder 'test-mean' exists already .*MeanEncoder"):
 
         class MyEncoder(tacit.Encoder):
             name = "test-mean"
