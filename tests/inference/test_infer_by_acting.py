@@ -15,8 +15,11 @@ from tacit.control.actor import Actor
 from tacit.control.multiplier import Multiplier
 from tacit.control.settings import PPO
 from tacit.errors import ArgumentError, DemonstrationError, StorageError
+from tacit.inference.baselines.bc2l import BC2L
+from tacit.inference.baselines.icrl import ICRL
+from tacit.inference.encoder.method import CAICRL
+from tacit.inference.reach.method import Reach
 from tacit.inference.result import CONSTRAINT_FILE, POLICY_FILE, SUMMARY_FILE
-from tacit.methods import BC2L, CAICRL, ICRL, Reach
 from tacit.runs.array_file import read_arrays
 from tacit.runs.metrics_file import read_metrics
 

@@ -19,15 +19,17 @@ from tacit.control.networks import Perceptron
 from tacit.control.settings import PPO
 from tacit.control.table_policy import TablePolicy
 from tacit.errors import ArgumentError, StorageError
+from tacit.inference.baselines.bc2l import BC2L
+from tacit.inference.baselines.vicrl import VICRL
 from tacit.inference.constraint import Constraint
 from tacit.inference.constraint_model import MODELS, Spaces
 from tacit.inference.encoder.encoders import ENCODERS
+from tacit.inference.encoder.method import CAICRL
 from tacit.inference.inputs import Inputs
-from tacit.inference.method import ExactMethod, Judged, Learned, Moment
-from tacit.inference.methods import find_method
+from tacit.inference.method import ExactMethod, Judged, Learned, Moment, find_method
 from tacit.inference.result import Result
 from tacit.inference.trained import StepCosts
-from tacit.methods import BC2L, CAICRL, METHODS, VICRL
+from tacit.methods import METHODS
 from tacit.runs.tree_file import read_stored, write_tree
 
 FORWARD = PPO(steps=4 * 20 * 4, worlds=4, rollout=20, minibatch=40, epochs=2, hidden=(8,))

@@ -2,13 +2,10 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import tyro
-
-from tacit.command_line.console import console, percent, show_facts, show_table, watched
-from tacit.command_line.infer import check_name, forward_for
-from tacit.command_line.inputs import find_task, load_experts, method_with
+from tacit.command_line.console import console, percent, show_facts, show_table
+from tacit.command_line.inputs import MethodName, Options, Pairs, TaskName, learning, read_request
 from tacit.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -17,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def sufficient(
-    task: tyro.conf.Positional[str],
+    task: TaskName,
     experts: Path,
     reward: float,
-    method: str | None = None,
+    method: MethodName = None,
     confidence: float = 0.8,
     seed: int = 0,
     out: Path | None = None,
     threads: int | None = None,
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
-    learn: tuple[str, ...] = (),
-    train: tuple[str, ...] = (),
+    settings: Options = (),
+    learn: Pairs = (),
+    train: Pairs = (),
 ) -> None:
     """Say whether the demonstrations are enough, and how many would be.
 
@@ -47,24 +44,25 @@ def sufficient(
     """
     from tacit.sufficiency.decision import sufficient as answered
 
-    check_name(method)
-    chosen_task = find_task(task, settings)
-    demonstrations = load_experts(experts)
-    chosen = method_with(method, chosen_task, learn)
-    forward = forward_for(chosen, chosen_task, demonstrations, train)
-    asked = {"method": chosen, "confidence": confidence, "reward": reward, "seed": seed}
-    if forward is None:
-        if out is not None or threads is not None:
-            raise ArgumentError(
-                f"{chosen_task.name} is computed exactly: --out and --threads are not used"
-            )
-        with console.status("learning from nested subsets"):
-            answer = answered(chosen_task, demonstrations, **asked)
-    else:
-        simulation = {"forward": forward, "folder": out, "threads": threads}
-        with watched(f"nested subsets on {chosen_task.name}", forward) as watch:
-            answer = answered(chosen_task, demonstrations, **asked, **simulation, progress=watch)
-    show_answer(chosen_task.name, answer, exact=forward is None)
+    asked = read_request(task, settings, experts, method, learn, train)
+    exact = asked.forward is None
+    if exact and (out is not None or threads is not None):
+        raise ArgumentError(
+            f"{asked.task.name} is computed exactly: --out and --threads are not used"
+        )
+    with learning(asked, "nested subsets") as watching:
+        answer = answered(
+            asked.task,
+            asked.demonstrations,
+            confidence,
+            reward,
+            method=asked.method,
+            seed=seed,
+            folder=out,
+            threads=threads,
+            **watching,
+        )
+    show_answer(asked.task.name, answer, exact=exact)
 
 
 def show_answer(name: str, answer: "Answer", *, exact: bool) -> None:
@@ -99,17 +97,17 @@ def recommendation(answer: "Answer") -> str:
 
 
 def tradeoff(
-    task: tyro.conf.Positional[str],
+    task: TaskName,
     experts: Path,
     out: Path,
-    method: str | None = None,
+    method: MethodName = None,
     confidences: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9),
     number: int | None = None,
     seed: int = 0,
     threads: int | None = None,
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
-    learn: tuple[str, ...] = (),
-    train: tuple[str, ...] = (),
+    settings: Options = (),
+    learn: Pairs = (),
+    train: Pairs = (),
 ) -> None:
     """Show reward and violation against confidence, as a table and a figure.
 
@@ -130,21 +128,21 @@ def tradeoff(
     """
     from tacit.evaluation.tradeoff import tradeoff as measured
 
-    check_name(method)
-    chosen_task = find_task(task, settings)
-    demonstrations = load_experts(experts, number, seed)
-    chosen = method_with(method, chosen_task, learn)
-    forward = forward_for(chosen, chosen_task, demonstrations, train)
-    asked = {"method": chosen, "confidences": confidences, "seed": seed}
-    if forward is None:
-        with console.status("learning"):
-            choices = measured(chosen_task, demonstrations, **asked)
-    else:
-        simulation = {"forward": forward, "folder": out / "run", "threads": threads}
-        with watched(f"tradeoff on {chosen_task.name}", forward) as watch:
-            choices = measured(chosen_task, demonstrations, **asked, **simulation, progress=watch)
-    write_choices(out, choices, len(demonstrations))
-    show_choices(chosen_task.name, len(demonstrations), choices)
+    asked = read_request(task, settings, experts, method, learn, train, number=number, seed=seed)
+    with learning(asked, "tradeoff") as watching:
+        choices = measured(
+            asked.task,
+            asked.demonstrations,
+            method=asked.method,
+            confidences=confidences,
+            seed=seed,
+            folder=out / "run",
+            threads=threads,
+            **watching,
+        )
+    number = len(asked.demonstrations)
+    write_choices(out, choices, number)
+    show_choices(asked.task.name, number, choices)
     console.print(f"written: {out / 'tradeoff.png'}, {out / 'tradeoff.json'}", markup=False)
 
 

@@ -1,4 +1,4 @@
-"""What the terminal shows: tables, facts, and bars while something runs."""
+"""What the terminal shows: tables, the worth of a result, and bars while something runs."""
 
 import math
 import sys
@@ -22,9 +22,14 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from tacit.control.settings import PPO
+    from tacit.evaluation.evaluate import Evaluation
     from tacit.evaluation.intervals import Estimate
+    from tacit.inference.result import Result
 
 SECONDS_BETWEEN_LINES = 30
+RULE = "violation of the learned rule"
+# What `expert_cost` is: of most methods, and of `reach`.
+OWN = {False: "that of the experts", True: "share of fresh experts who go further"}
 
 # Colons in paths and messages are not the names of pictures.
 console = Console(emoji=False)
@@ -68,6 +73,86 @@ def percent(share: "float | Estimate") -> str:
     if isinstance(share, float | int) or share.low == share.high:
         return words
     return f"{words} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+
+
+def facts_of(result: "Result") -> dict[str, str]:
+    """What a new result is worth, in words."""
+    from tacit.control.table_policy import TablePolicy
+
+    return exact_facts(result) if isinstance(result.policy, TablePolicy) else played_facts(result)
+
+
+def exact_facts(result: "Result", episodes: int | None = None, seed: int = 51) -> dict[str, str]:
+    """The numbers of a policy of a table in words."""
+    from tacit.evaluation.evaluate import evaluate as judged
+    from tacit.inference.counts.model import TableModel
+
+    report = judged(result, episodes=episodes, seed=seed)
+    confidence, model = result.constraint.confidence, result.constraint.model
+    facts = {"confidence": f"{confidence:g}"}
+    if isinstance(model, TableModel):
+        allowed = model.allowed(confidence)
+        about = "states" if model.rule_on == "state" else "state-action pairs"
+        facts["allowed by the constraint"] = f"{allowed.sum()} of {allowed.size} {about}"
+    facts |= {
+        "violation of the true rule": f"{percent(report.violation)} "
+        f"(promise: at most {percent(1 - confidence)}, "
+        f"{'kept' if report.violation <= 1 - confidence else 'BROKEN'})",
+        "reward per episode": str(report.reward),
+        "feasible reward": str(report.feasible_reward),
+    }
+    if "multiplier" in result.metrics:
+        facts["price of a violated step"] = f"{result.metrics['multiplier']:.1f}"
+    return facts
+
+
+def played_facts(result: "Result") -> dict[str, str]:
+    """The numbers of a policy that learned by acting in words, from fresh episodes."""
+    from tacit.evaluation.evaluate import evaluate as judged
+
+    metrics, constraint, facts = result.metrics, result.constraint, {}
+    with console.status("playing episodes"):
+        report = judged(result)
+    if constraint.promises:
+        facts["confidence"] = f"{constraint.confidence:g}"
+    if report.rule_violation is not None:
+        facts[RULE] = percent(report.rule_violation)
+        for warning in warning_of(report, 1 - constraint.confidence):
+            show_note(warning)
+    facts |= {
+        "violation of the true rule": percent(report.violation),
+        "reward per episode": str(report.reward),
+        "feasible reward": str(report.feasible_reward),
+    }
+    if report.training is not None:
+        facts |= {
+            "violation while training": percent(report.training.violation),
+            "feasible reward while training": str(report.training.feasible_reward),
+        }
+    if "cost" in metrics:
+        # Of `reach` it is a share of experts, of all others a cost.
+        own = (
+            "share of fresh experts who go further" if "rules" in metrics else "that of the experts"
+        )
+        facts |= {
+            "learned cost of a step": f"{metrics['cost']:.3f}",
+            own: f"{metrics['expert_cost']:.3f}",
+            "price of cost": f"{metrics['multiplier']:.1f}",
+        }
+    if "constraint_loss" in metrics:
+        facts["loss of the constraint"] = f"{metrics['constraint_loss']:.3f}"
+    return facts
+
+
+def warning_of(report: "Evaluation", promised: float) -> list[str]:
+    """What to say where the policy does not even keep the rule that it learned."""
+    if report.rule_violation is None or report.rule_violation <= promised:
+        return []
+    return [
+        f"the policy breaks the rule that it learned in {percent(float(report.rule_violation))} of "
+        f"its episodes, where at most {percent(promised)} were asked for: nothing shows that the "
+        "promise is kept. It may take more steps or better experts, or be out of reach"
+    ]
 
 
 def progress_bar() -> Progress:

@@ -32,7 +32,7 @@ def rules(run: tyro.conf.Positional[Path], confidence: float | None = None) -> N
     lines = [f"{run}{where} at confidence {constraint.confidence:g}:"]
     lines += [f"{place}. {rule}" for place, rule in enumerate(found, start=1)]
     if not found:
-        lines.append("no rule: nothing that policies wanted to do was avoided by the experts")
+        lines.append("no rule: the experts avoided nothing that policies wanted to do")
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 

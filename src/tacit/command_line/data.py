@@ -8,13 +8,13 @@ import tyro
 
 from tacit.command_line.console import console, percent, show_facts
 from tacit.command_line.drives import ImportHighway, SynthesizeHighway, show_scenario
-from tacit.command_line.inputs import load_experts, parse_setting
+from tacit.command_line.inputs import Options, load_experts, parse_setting
 from tacit.errors import ArgumentError
 
 
 @dataclass(frozen=True)
 class Show:
-    """Tell what is in a file of demonstrations, or show a recorded drive as a moving picture.
+    """Show what is in a file of demonstrations, or a recorded drive as a moving picture.
 
     Args:
         file: .hdf5, .npz, .csv or a folder in Minari's layout; with --scenario a folder of driving
@@ -27,7 +27,7 @@ class Show:
     file: tyro.conf.Positional[Path]
     scenario: int | None = None
     out: Path | None = None
-    set: tuple[str, ...] = ()
+    set: Options = ()
 
     def run(self) -> None:
         """Print what is in the file, or write the picture."""
@@ -98,8 +98,8 @@ def data(
     """Look at demonstrations, write them in another format, or make up recordings.
 
     Args:
-        action: show and convert are for demonstrations; synthesize-highway makes up driving
-            recordings in the layout of highD; import-highway turns recorded drivers into
+        action: show and convert take demonstrations; synthesize-highway makes up driving
+            recordings in the layout of highD; import-highway writes what recorded drivers did as
             demonstrations.
     """
     action.run()

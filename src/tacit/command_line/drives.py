@@ -38,7 +38,7 @@ class SynthesizeHighway:
 
     Args:
         out: folder for the files, three for each recording: 01_tracks.csv and so on.
-        recordings: how many; each has the seed after that of the one before.
+        recordings: how many; the first has the seed, each further one the next.
         duration: seconds of each recording.
         lanes: on each of the two carriageways.
         flow: vehicles an hour and lane that want to enter.
@@ -102,12 +102,12 @@ def recording_row(number: int, seen: "SeenTraffic") -> list[str]:
 
 @dataclass(frozen=True)
 class ImportHighway:
-    """Turn the recorded drivers themselves into demonstrations.
+    """Write what recorded drivers did as demonstrations.
 
     Args:
         recordings: folder of highD, NGSIM, exiD or US-101 clips; "built-in" for made-up traffic.
         out: the file to write; the ending tells the format.
-        constraint: whose true cost is noted beside every step.
+        constraint: the rule whose cost is written beside every step.
         gap: metres that must remain to the leader on the same lane.
         speed: m/s that must not be exceeded.
         geometry: centre, or legacy for recordings as the published simulator has them.
@@ -164,7 +164,7 @@ class LearnDrivers:
     Args:
         out: folder for report.html, drivers.hdf5 and the run.
         recordings: folder of highD, NGSIM, exiD or US-101 clips; "built-in" for made-up traffic.
-        confidences: to read the constraint at.
+        confidences: levels to read the constraint at.
         steps: of inference; 3,000,000 by default.
         seed: of everything random.
         threads: for the simulator; all cores by default.

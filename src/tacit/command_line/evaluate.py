@@ -1,15 +1,23 @@
-"""`tacit evaluate`: judge what was learned; and the words in which that is told."""
+"""`tacit evaluate`: judge what was learned."""
 
 import math
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import tyro
 
-from tacit.command_line.console import console, percent, show_facts, show_note, show_table
-from tacit.command_line.inputs import find_task, importable
+from tacit.command_line.console import (
+    RULE,
+    console,
+    exact_facts,
+    percent,
+    show_facts,
+    show_table,
+    warning_of,
+)
+from tacit.command_line.inputs import Options, find_task, importable
 from tacit.errors import ArgumentError, TaskError
 
 if TYPE_CHECKING:
@@ -17,9 +25,6 @@ if TYPE_CHECKING:
     from tacit.inference.result import Result
 
 CALIBRATION = "calibration error (ECE)"
-RULE = "violation of the learned rule"
-# What `expert_cost` is: of most methods, and of `reach`.
-OWN = {False: "that of the experts", True: "share of fresh experts who go further"}
 
 
 def evaluate(
@@ -29,7 +34,7 @@ def evaluate(
     threads: int | None = None,
     calibration: bool = True,
     task: str | None = None,
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
+    settings: Options = (),
 ) -> None:
     """Judge a saved result by the true rule.
 
@@ -62,86 +67,6 @@ def evaluate(
         show_exact(result, str(folder), episodes, seed, calibration)
     else:
         show_phases(result, str(folder), episodes, seed, threads, calibration)
-
-
-def facts_of(result: "Result") -> dict[str, str]:
-    """What a new result is worth, in words."""
-    from tacit.control.table_policy import TablePolicy
-
-    return exact_facts(result) if isinstance(result.policy, TablePolicy) else played_facts(result)
-
-
-def exact_facts(result: "Result", episodes: int | None = None, seed: int = 51) -> dict[str, str]:
-    """The numbers of a policy of a table in words."""
-    from tacit.evaluation.evaluate import evaluate as judged
-    from tacit.inference.counts.model import TableModel
-
-    report = judged(result, episodes=episodes, seed=seed)
-    confidence, model = result.constraint.confidence, result.constraint.model
-    facts = {"confidence": f"{confidence:g}"}
-    if isinstance(model, TableModel):
-        allowed = model.allowed(confidence)
-        about = "states" if model.rule_on == "state" else "state-action pairs"
-        facts["allowed by the constraint"] = f"{allowed.sum()} of {allowed.size} {about}"
-    facts |= {
-        "violation of the true rule": f"{percent(report.violation)} "
-        f"(promise: at most {percent(1 - confidence)}, "
-        f"{'kept' if report.violation <= 1 - confidence else 'BROKEN'})",
-        "reward per episode": str(report.reward),
-        "feasible reward": str(report.feasible_reward),
-    }
-    if "multiplier" in result.metrics:
-        facts["price of a violated step"] = f"{result.metrics['multiplier']:.1f}"
-    return facts
-
-
-def played_facts(result: "Result") -> dict[str, str]:
-    """The numbers of a policy that learned by acting in words, from fresh episodes."""
-    from tacit.evaluation.evaluate import evaluate as judged
-
-    metrics, constraint, facts = result.metrics, result.constraint, {}
-    with console.status("playing episodes"):
-        report = judged(result)
-    if constraint.promises:
-        facts["confidence"] = f"{constraint.confidence:g}"
-    if report.rule_violation is not None:
-        facts[RULE] = percent(report.rule_violation)
-        for warning in warning_of(report, 1 - constraint.confidence):
-            show_note(warning)
-    facts |= {
-        "violation of the true rule": percent(report.violation),
-        "reward per episode": str(report.reward),
-        "feasible reward": str(report.feasible_reward),
-    }
-    if report.training is not None:
-        facts |= {
-            "violation while training": percent(report.training.violation),
-            "feasible reward while training": str(report.training.feasible_reward),
-        }
-    if "cost" in metrics:
-        # Of `reach` it is a share of experts, of all others a cost.
-        own = (
-            "share of fresh experts who go further" if "rules" in metrics else "that of the experts"
-        )
-        facts |= {
-            "learned cost of a step": f"{metrics['cost']:.3f}",
-            own: f"{metrics['expert_cost']:.3f}",
-            "price of cost": f"{metrics['multiplier']:.1f}",
-        }
-    if "constraint_loss" in metrics:
-        facts["loss of the constraint"] = f"{metrics['constraint_loss']:.3f}"
-    return facts
-
-
-def warning_of(report: "Evaluation", promised: float) -> list[str]:
-    """What to say where the policy does not even keep the rule that it learned."""
-    if report.rule_violation is None or report.rule_violation <= promised:
-        return []
-    return [
-        f"the policy breaks the rule that it learned in {percent(float(report.rule_violation))} of "
-        f"its episodes, where at most {percent(promised)} were asked for: nothing shows that the "
-        "promise is kept. It may take more steps or better experts, or be out of reach"
-    ]
 
 
 def show_exact(

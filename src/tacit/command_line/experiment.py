@@ -8,7 +8,7 @@ import tyro
 
 from tacit.command_line.console import console, follow, progress_bar, show_table
 from tacit.command_line.drives import LearnDrivers
-from tacit.command_line.inputs import find_task, parse_setting, ppo_changes
+from tacit.command_line.inputs import Options, Pairs, find_task, parse_setting, ppo_changes
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 
@@ -44,11 +44,7 @@ class Coverage:
         )
         with progress_bar() as bar:
             job = bar.add_task("coverage", total=1)
-            rows = run_coverage(
-                self.out,
-                settings,
-                progress=follow(bar, job),
-            )
+            rows = run_coverage(self.out, settings, progress=follow(bar, job))
         show_coverage(rows)
         console.print(
             f"written: {self.out / 'coverage.csv'} ({len(rows)} rows), {self.out / 'coverage.svg'}",
@@ -85,10 +81,10 @@ def show_coverage(rows: list[dict[str, Any]]) -> None:
 
 @dataclass(frozen=True)
 class Methods:
-    """Which method learns best? All six, and PPO without any constraint, on one simulated task.
+    """Which method learns best? All that act, and PPO without any constraint, on a simulated task.
 
-    Methods and seeds can be added to the same folder later. Every cell has its run folder,
-    cells/METHOD-SEED, whose metrics.jsonl grows while it learns.
+    A cell is one method with one seed. More of both can be added to the same folder later. Every
+    cell has its run folder, cells/METHOD-SEED, whose metrics.jsonl grows while it learns.
 
     Args:
         out: folder for the tables, the runs and the finished cells.
@@ -97,10 +93,10 @@ class Methods:
         settings: options of the task, as in --set variant=benchmark noise_std=0.
         experts: file or folder with the demonstrations; {seed} in it stands for the seed.
         number: demonstrations drawn from it for each seed; 50 by default.
-        methods: none, ca-icrl, icrl, vicrl, bc2l, gacl, icl; all by default.
+        methods: none, reach, ca-icrl, icrl, vicrl, bc2l, gacl, icl; all by default.
         seeds: one cell of each method for each; 1 2 by default.
         steps: environment steps of each cell; 800000 by default.
-        confidence: for ca-icrl; 0.7 by default.
+        confidence: for reach and ca-icrl; 0.7 by default.
         train: settings of PPO for all methods, as in --train worlds=32 rollout=256.
         threads: for the simulator of each cell.
         processes: cells that run at a time.
@@ -110,14 +106,14 @@ class Methods:
 
     out: Path
     task: str | None = None
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = ()
+    settings: Options = ()
     experts: str | None = None
     number: int | None = None
     methods: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     steps: int | None = None
     confidence: float | None = None
-    train: tuple[str, ...] = ()
+    train: Pairs = ()
     threads: int = 1
     processes: int = 1
     quick: bool = False
@@ -171,7 +167,7 @@ class Methods:
 
 @dataclass(frozen=True)
 class Confidence:
-    """Does a confidence level mean what it says on a simulated task? CA-ICRL, with seeds.
+    """Does a confidence level mean what it says on a simulated task? By reach, with many seeds.
 
     Args:
         out: folder for the table, the figure and the finished cells.
@@ -190,12 +186,12 @@ class Confidence:
     out: Path
     experts: str
     task: str = "BlockedPoint"
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = ()
+    settings: Options = ()
     numbers: tuple[int, ...] = (5, 20, 100)
     confidences: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
     steps: int | None = None
-    train: tuple[str, ...] = ()
+    train: Pairs = ()
     threads: int = 1
     processes: int = 1
 
@@ -230,7 +226,7 @@ class Confidence:
                 progress=follow(bar, job),
                 notice=lambda sentence: bar.console.print(sentence, markup=False),
             )
-        show_table(f"CA-ICRL on {self.task}, {steps:,} steps", *confidence_table(rows))
+        show_table(f"reach on {self.task}, {steps:,} steps", *confidence_table(rows))
         console.print(
             f"written: {self.out / 'confidence.md'}, {self.out / 'confidence.png'}", markup=False
         )
@@ -238,7 +234,7 @@ class Confidence:
 
 @dataclass(frozen=True)
 class Rule:
-    """Is what was learned a rule, or an imitation? Of the runs of `tacit experiment run methods`.
+    """Does a method learn a rule, or an imitation? Judges runs of `tacit experiment run methods`.
 
     Recovery is the chance that of two states, one truly forbidden and one allowed, the forbidden
     one is doubted more. The figure shows feasibility against one observed number, in the postures
@@ -248,7 +244,7 @@ class Rule:
         out: folder for the table and the figure.
         runs: folder of the comparison, with `none` among its methods.
         quantity: place in the observation of the number that the postures are moved along.
-        methods: whose runs are judged; by default all that are there.
+        methods: judge the runs of these; by default all that are there.
         calibration: also measure the calibration error; half a minute or more for each run on a
             robot.
         threads: for the simulator.
@@ -263,8 +259,8 @@ class Rule:
 
     def run(self) -> None:
         """Judge all finished runs with a bar, then show the table."""
+        from tacit.experiments.methods_cell import METHODS
         from tacit.experiments.rule import rule_table, run_rule, summed_table
-        from tacit.inference.methods import METHODS
 
         with progress_bar() as bar:
             job = bar.add_task("rule", total=1)
@@ -272,7 +268,7 @@ class Rule:
                 self.out,
                 self.runs,
                 quantity=self.quantity,
-                methods=self.methods or tuple(METHODS),
+                methods=self.methods or METHODS,
                 calibration=self.calibration,
                 threads=self.threads,
                 progress=follow(bar, job),
@@ -298,7 +294,7 @@ def experiment(
     Args:
         action: run.
         name: coverage: does a confidence level mean what it says? methods: which one is best?
-            confidence: does it mean that on a simulated task? rule: is what they learned a rule,
+            confidence: does it mean that on a simulated task? rule: do the methods learn a rule,
             or an imitation? drivers: what do recorded drivers hold to?
     """
     del action

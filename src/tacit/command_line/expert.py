@@ -3,9 +3,7 @@
 import importlib
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import tyro
+from typing import TYPE_CHECKING, Any
 
 from tacit.command_line.console import (
     percent,
@@ -14,7 +12,7 @@ from tacit.command_line.console import (
     show_note,
     watched,
 )
-from tacit.command_line.inputs import find_task, importable, ppo_with
+from tacit.command_line.inputs import Options, Pairs, TaskName, find_task, importable, ppo_with
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
@@ -25,15 +23,15 @@ if TYPE_CHECKING:
 
 
 def expert(
-    task: tyro.conf.Positional[str],
+    task: TaskName,
     out: Path,
     number: int = 100,
     seed: int = 1,
     folder: Path | None = None,
     policy: str | None = None,
     threads: int | None = None,
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
-    train: tuple[str, ...] = (),
+    settings: Options = (),
+    train: Pairs = (),
 ) -> None:
     """Train an expert on the true rule and write feasible demonstrations.
 
@@ -45,34 +43,19 @@ def expert(
         seed: of training and of the episodes.
         folder: where the training run is kept; the same command continues it there. By default
             beside `out`, with .run added to its name.
-        policy: module:name of your own policy, to be used instead of training one; a function from
-            observations to actions, or an agent of Stable-Baselines3.
+        policy: module:name of your own policy, which then acts and nothing is trained; a function
+            from observations to actions, or an agent of Stable-Baselines3.
         threads: for the simulator; all cores by default.
         settings: options of the task, as in --set noise_std=0.1 variant=benchmark.
         train: settings of PPO, as in --train steps=2000000 learning_rate=1e-4 multiplier.rate=0.05.
     """
-    from tacit.control.expert import Expert, check_request, collect, train_expert
-    from tacit.control.play import as_function
+    from tacit.control.expert import check_request, collect
     from tacit.demonstrations.trajectories import check_destination
 
     check_request(number, seed)
     check_destination(out)
     chosen = find_task(task, settings)
-    if isinstance(chosen, TabularTask):
-        if train or policy or folder:
-            raise ArgumentError(
-                f"the expert of {chosen.name} is computed exactly: --train, --policy and --folder "
-                "are for simulated tasks"
-            )
-        trained = train_expert(chosen, seed=seed)
-    elif policy is not None:
-        if train or folder:
-            raise ArgumentError("with --policy nothing is trained: leave --train and --folder away")
-        function = as_function(named_policy(policy))
-        trained = Expert(chosen, function, facts={"policy": policy})
-    else:
-        folder = folder or out.with_name(f"{out.name}.run")
-        trained = train_on_simulator(chosen, folder, seed, threads, train)
+    trained = chosen_expert(chosen, out, seed, folder, policy, threads, train)
     with progress_bar() as bar:
         job = bar.add_task("collecting", total=number)
         demonstrations = collect(
@@ -83,9 +66,36 @@ def expert(
             progress=lambda have: bar.update(job, completed=have),
         )
     demonstrations.save(out)
-    show_facts(
-        f"Expert on {chosen.name}", {**expert_facts(trained), **file_facts(demonstrations, out)}
-    )
+    facts = expert_facts(trained) | file_facts(demonstrations, out)
+    show_facts(f"Expert on {chosen.name}", facts)
+
+
+def chosen_expert(
+    task: TabularTask | SimulatedTask,
+    out: Path,
+    seed: int,
+    folder: Path | None,
+    policy: str | None,
+    threads: int | None,
+    train: tuple[str, ...],
+) -> "Expert":
+    """The expert of a table, the user's own policy, or one that is trained now."""
+    from tacit.control.expert import Expert, train_expert
+    from tacit.control.play import as_function
+
+    if isinstance(task, TabularTask):
+        if train or policy or folder:
+            raise ArgumentError(
+                f"the expert of {task.name} is computed exactly: --train, --policy and --folder "
+                "are for simulated tasks"
+            )
+        return train_expert(task, seed=seed)
+    if policy is not None:
+        if train or folder:
+            raise ArgumentError("with --policy nothing is trained: leave --train and --folder away")
+        return Expert(task, as_function(named_policy(policy)), facts={"policy": policy})
+    folder = folder or out.with_name(f"{out.name}.run")
+    return train_on_simulator(task, folder, seed, threads, train)
 
 
 def train_on_simulator(

@@ -1,14 +1,25 @@
-"""What users write on the command line: tasks, demonstrations, and settings as key=value."""
+"""What users write on the command line: tasks, demonstrations, methods, settings as key=value."""
 
 import dataclasses
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import tyro
 
 from tacit.argument_checks import fits, nearest
-from tacit.command_line.console import console
+from tacit.command_line.console import console, watched
 from tacit.environments.registry import find_name, is_foreign, make
 from tacit.environments.tabular import TabularTask, load_task
 from tacit.environments.task import SimulatedTask
@@ -29,6 +40,12 @@ PRICE = "multiplier."
 """How the settings of the multiplier begin in --train."""
 
 Value = bool | int | float | str | None
+
+TaskName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
+MethodName = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
+Pairs = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")]
+Options = Annotated[tuple[str, ...], tyro.conf.arg(name="set", metavar="[KEY=VALUE ...]")]
+"""How arguments that many commands take look in their help."""
 
 
 def find_task(name: str, settings: tuple[str, ...]) -> TabularTask | SimulatedTask:
@@ -75,6 +92,69 @@ def load_experts(path: Path, number: int | None = None, seed: int = 0) -> "Traje
     return demonstrations if number is None else demonstrations.subset(number, seed=seed)
 
 
+class Request(NamedTuple):
+    """What the user asked for.
+
+    Fields:
+        task: to learn on.
+        demonstrations: to learn from.
+        method: to learn by.
+        forward: settings of PPO; None where nothing acts.
+    """
+
+    task: TabularTask | SimulatedTask
+    demonstrations: "Trajectories"
+    method: "NamedMethod"
+    forward: "PPO | None"
+
+
+def read_request(
+    task: str,
+    settings: tuple[str, ...],
+    experts: Path,
+    method: str | None,
+    learn: tuple[str, ...],
+    train: tuple[str, ...],
+    *,
+    number: int | None = None,
+    seed: int = 0,
+) -> Request:
+    """What the arguments stand for; `infer`, `sufficient` and `tradeoff` share them."""
+    from tacit.inference.experts import as_simulated
+    from tacit.inference.method import Method, find_method
+
+    if method is not None:
+        # Before anything takes time.
+        find_method(method)
+    chosen_task = find_task(task, settings)
+    demonstrations = load_experts(experts, number, seed)
+    chosen = method_with(method, chosen_task, learn)
+    forward = None
+    if isinstance(chosen, Method):
+        simulator, _ = as_simulated(chosen_task, demonstrations)
+        forward = ppo_with(chosen.forward(simulator), train)
+    elif train:
+        raise ArgumentError(
+            f"--train has no meaning for {chosen.name!r} on {chosen_task.name}, which is computed "
+            "without acting; leave it away, or name a method that acts, as in --method vicrl"
+        )
+    return Request(chosen_task, demonstrations, chosen, forward)
+
+
+@contextmanager
+def learning(request: Request, doing: str) -> Iterator[dict[str, Any]]:
+    """Show that something is learned, and how far it is.
+
+    Gives the arguments of the library that are for methods which act.
+    """
+    if request.forward is None:
+        with console.status("learning"):
+            yield {}
+        return
+    with watched(f"{doing} on {request.task.name}", request.forward) as watch:
+        yield {"forward": request.forward, "progress": watch}
+
+
 def parse_setting(setting: str, flag: str = "--set") -> tuple[str, Value]:
     """`key=value` with the value as true, false, none, a whole number, a number or text."""
     key, equals, text = setting.partition("=")
@@ -99,7 +179,7 @@ def method_with(
     name: str | None, task: TabularTask | SimulatedTask, settings: tuple[str, ...]
 ) -> "NamedMethod":
     """The method called `name`, or the task's default: its preset, changed by `key=value`."""
-    from tacit.inference.methods import chosen_method
+    from tacit.inference.method import chosen_method
 
     method = chosen_method(name, task)
     if not settings:
@@ -156,10 +236,11 @@ def read_fields(
 
 
 def annotations_of(record: type[Any]) -> dict[str, Any]:
-    """The kinds of the fields, as far as they mean something here."""
+    """The annotations of the fields; none where they cannot be read."""
     try:
         return get_type_hints(record)
-    except (NameError, TypeError):  # annotations that mean something to their author only
+    except (NameError, TypeError):
+        # The annotations mean something to their author only.
         return {}
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -13,14 +13,16 @@ from tacit.command_line.inputs import annotations_of, kind_in_words
 if TYPE_CHECKING:
     from tacit.inference.method import NamedMethod
 
+OptionalName = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")]
 
-def methods(name: tyro.conf.Positional[str | None] = None) -> None:
+
+def methods(name: OptionalName = None) -> None:
     """List the methods that `tacit infer --method` takes, or all settings of one of them.
 
     Args:
         name: of a method, to list its settings.
     """
-    from tacit.inference.methods import find_method
+    from tacit.inference.method import find_method
 
     if name is None:
         show_methods()
@@ -30,10 +32,9 @@ def methods(name: tyro.conf.Positional[str | None] = None) -> None:
 
 def show_methods() -> None:
     """A row for every method."""
-    from tacit.inference.method import METHODS, ExactMethod
-    from tacit.inference.methods import DEFAULTS
+    from tacit.inference.method import DEFAULTS, METHODS, ExactMethod
 
-    ordered = sorted(METHODS.values(), key=lambda kind: kind not in DEFAULTS)
+    ordered = sorted(METHODS.values(), key=lambda kind: (kind not in DEFAULTS, kind.name))
 
     show_table(
         "Methods",

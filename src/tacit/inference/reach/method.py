@@ -42,8 +42,7 @@ from tacit.control.multiplier import Multiplier
 from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.inference.confidence.belief import READINGS, Reading
-from tacit.inference.confidence.votes import COUNTED_VOTES, CountedVotes
+from tacit.inference.confidence.belief import COUNTED_VOTES, READINGS, CountedVotes, Reading
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.inputs import Inputs
 from tacit.inference.method import Judged, Learned, Method, Moment, Round
