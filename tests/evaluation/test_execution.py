@@ -1,6 +1,5 @@
 """The execution phase on simulated tasks, against exact numbers where there are any."""
 
-import importlib
 import re
 from types import SimpleNamespace
 
@@ -34,7 +33,8 @@ PENDULUM = tacit.make("BiasedPendulum", horizon=15)
 class TrueRule:
     """Feasible is what the task's costs allow."""
 
-    confidence = 0.8
+    # It promises something about whole trajectories, so that single steps break nothing.
+    confidence, promises, over_time = 0.8, True, True
 
     def feasibility(self, observations, actions, confidence=None):
         places = observations[..., :-1].argmax(axis=-1)
@@ -204,9 +204,7 @@ def printed(monkeypatch, capsys):
     monkeypatch.setattr(console, "width", 200)
 
     def run(result, *arguments):
-        # The package's own name `evaluate` is the command, not its module.
-        module = importlib.import_module("tacit.command_line.evaluate")
-        monkeypatch.setattr(module, "load", lambda folder: result)
+        monkeypatch.setattr("tacit.inference.result.load", lambda folder: result)
         main(["evaluate", "some-folder", *arguments])
         return re.sub(r"[\s│┃]+", " ", capsys.readouterr().out)
 
@@ -234,7 +232,10 @@ def test_the_command_keeps_its_numbers_when_nothing_violates(printed, monkeypatc
     free = tacit.make("BiasedPendulum", horizon=5, limit=-9.0)
     result = result_of(tilt, free)
     result.constraint = SimpleNamespace(
-        confidence=0.8, feasibility=lambda observations, *_: np.ones(observations.shape[:-1])
+        confidence=0.8,
+        promises=False,
+        over_time=False,
+        feasibility=lambda observations, *_: np.ones(observations.shape[:-1]),
     )
     text = printed(result, "--episodes", "4")
     assert "calibration error (ECE) unknown" in text

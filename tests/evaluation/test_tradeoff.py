@@ -81,3 +81,14 @@ def test_the_command_writes_a_table_and_a_figure(tmp_path, capsys):
     assert [row["confidence"] for row in rows] == [0.5, 0.9]
     assert (out / "tradeoff.png").read_bytes().startswith(b"\x89PNG")
     assert "<= 10 %" in capsys.readouterr().out
+
+
+def test_on_a_table_a_method_that_acts_does_so(monkeypatch):
+    monkeypatch.setattr(module, "EXECUTED_EPISODES", 4)
+    task = tacit.make("Chain", length=11, limit=-2, horizon=20)
+    data = tacit.collect(tacit.train_expert(task), 4, seed=0)
+    choices = tacit.tradeoff(task, data, confidences=(0.5, 0.9), method="reach", forward=TINY)
+    assert [choice.confidence for choice in choices] == [0.5, 0.9]
+    for choice in choices:
+        assert 0 <= choice.violation.value <= 1
+        assert choice.violation.low < choice.violation.high

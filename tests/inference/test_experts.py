@@ -6,9 +6,10 @@ import pytest
 from scipy import stats
 
 from tacit import Trajectories
+from tacit.environments.lab_tasks import chain
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, DemonstrationError
-from tacit.inference.experts import ExpertSteps
+from tacit.inference.experts import ExpertSteps, as_simulated, fingerprint
 
 LENGTHS = np.array([5, 1, 3])
 BOX = gymnasium.spaces.Box(np.array([-1.0, -2.0], np.float32), np.array([1.0, 4.0], np.float32))
@@ -173,3 +174,62 @@ def test_whole_numbers_do_for_a_continuous_action_of_that_range():
 def test_an_array_is_no_record_of_demonstrations():
     with pytest.raises(ArgumentError, match="must be Trajectories"):
         ExpertSteps.of(task_with(BOX), np.zeros((3, 5, 2)))
+
+
+def walks(lengths=(3, 1)):
+    """Demonstrations on a chain, padded with the number of a state."""
+    task = chain(length=5, limit=-1, horizon=4)
+    stay = task.actions.index("stay")
+    return task, Trajectories.from_arrays(
+        [[2] * (length + 1) for length in lengths],
+        [[stay] * length for length in lengths],
+        [[0.0] * length for length in lengths],
+    )
+
+
+def test_demonstrations_of_a_table_show_what_its_simulator_shows_state_and_time():
+    task, shown = walks()
+    simulator, seen = as_simulated(task, shown)
+    assert isinstance(simulator, SimulatedTask)
+    assert simulator.observation_space.shape == (6,)
+    assert seen.observations.dtype == np.float32
+    wanted = np.zeros((2, 4, 6), np.float32)
+    wanted[0, :, 2] = wanted[1, :2, 2] = 1
+    wanted[0, :, 5], wanted[1, :2, 5] = np.arange(4) / 4, np.arange(2) / 4
+    np.testing.assert_array_equal(seen.observations, wanted)
+    np.testing.assert_array_equal(seen.actions, shown.actions)
+    np.testing.assert_array_equal(seen.lengths, shown.lengths)
+    worlds = simulator.worlds(1)
+    np.testing.assert_array_equal(worlds.reset(0).shape, (1, 6))
+    worlds.close()
+    assert len(ExpertSteps.of(simulator, seen)) == 2
+
+
+def test_a_simulated_task_and_its_demonstrations_stay_as_they_are():
+    task, shown = task_with(BOX), demonstrations()
+    given = as_simulated(task, shown)
+    assert given[0] is task
+    assert given[1] is shown
+
+
+def test_demonstrations_that_are_not_of_the_table_are_an_error():
+    task, _ = walks()
+    alien = Trajectories.from_arrays([[0, 9]], [[0]], [[0.0]])
+    with pytest.raises(DemonstrationError, match="episode 0, step 1"):
+        as_simulated(task, alien)
+    with pytest.raises(ArgumentError, match="must be Trajectories"):
+        as_simulated(task, [])
+
+
+def test_other_demonstrations_have_another_fingerprint_and_the_same_the_same(experts):
+    same = ExpertSteps.of(task_with(BOX), demonstrations())
+    assert fingerprint(same) == fingerprint(experts)
+    prints = {fingerprint(experts)}
+    for lengths in ((5, 1, 2), (5, 1), (4, 1, 3)):
+        prints.add(fingerprint(ExpertSteps.of(task_with(BOX), demonstrations(np.array(lengths)))))
+    actions = demonstrations().actions.copy()
+    actions[2, 1, 0] += 1e-3
+    prints.add(fingerprint(ExpertSteps.of(task_with(BOX), demonstrations(actions=actions))))
+    assert len(prints) == 5
+    _, shown = walks()
+    assert fingerprint(shown) == fingerprint(walks()[1]) != fingerprint(walks((3, 2))[1])

@@ -297,6 +297,8 @@ def test_the_default_on_a_simulator_is_reach_and_the_result_says_so(point):
     first = results[0]
     assert first.method == first.constraint.facts["method"] == "reach"
     assert first.settings["settings"] == Reach().settings()
+    assert first.constraint.names == tuple(task.observation_names) == ("x", "y")
+    assert {str(rule).split(" is at ")[0] for rule in first.constraint.rules(0.3)} <= {"x", "y"}
     seen = np.random.default_rng(0).uniform(-2, 2, (50, 2)).astype(np.float32)
     for other in results[1:]:
         assert other.metrics["training_reward"] == first.metrics["training_reward"]

@@ -333,22 +333,26 @@ def test_an_exact_method_of_ones_own_runs_on_tables_only(point, tmp_path):
     assert tacit.evaluate(back) == tacit.evaluate(result)
     with pytest.raises(ArgumentError, match=r"'test-anything' .*BlockedPoint"):
         tacit.infer(*point, method="test-anything")
+    with pytest.raises(ArgumentError, match="takes a method that learns by acting"):
+        tacit.sufficient(task, data, 0.8, 1.0, method=Anything())
+    levels = tacit.tradeoff(task, data, confidences=(0.5, 0.9), method=Anything())
+    assert levels[0].reward == levels[1].reward == tacit.evaluate(result).feasible_reward
     with pytest.raises(ArgumentError, match="no meaning for 'test-anything'"):
         tacit.infer(task, data, method=Anything(), threads=2)
 
 
 def test_two_classes_of_one_name_are_refused():
-    with pytest.raises(ArgumentError, match=r"a method 'vicrl' already \(tacit\..*VICRL\)"):
+    with pytest.raises(ArgumentError, match=r"method 'vicrl' exists already \(tacit\..*VICRL\)"):
 
         class Mine(VICRL):
             name = "vicrl"
 
-    with pytest.raises(ArgumentError, match=r"a constraint model 'reach' already \(tacit\..*Reach"):
+    with pytest.raises(ArgumentError, match=r"constraint model 'reach' exists already \(tacit"):
 
         class MyModel(tacit.ConstraintModel):
             name = "reach"
 
-    with pytest.raises(ArgumentError, match=r"an encoder 'test-mean' already .*MeanEncoder"):
+    with pytest.raises(ArgumentError, match=r"encoder 'test-mean' exists already .*MeanEncoder"):
 
         class MyEncoder(tacit.Encoder):
             name = "test-mean"

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 
+import numpy as np
 import pytest
 
 import tacit
@@ -77,6 +78,29 @@ def test_settings_that_make_no_sense_are_refused(kind, settings, message):
         kind(**settings)
 
 
+WRONG = ("much", None, [], {}, object(), (1, "a"), True)
+
+
+@every_method
+def test_a_number_that_is_none_is_named(kind):
+    numbers = [field.name for field in dataclasses.fields(kind) if field.type is float]
+    for setting, value in itertools.product(numbers, WRONG):
+        with pytest.raises(ArgumentError, match=f"{setting} must be a number"):
+            kind(**{setting: value})
+    for setting in numbers:
+        assert type(kind(**{setting: np.float32(0.5)})) is kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting"),
+    [(VICRL, "prior"), (VICRL, "hidden"), (Reach, "about"), (CAICRL, "tokens"), (BC2L, "every")],
+)
+@pytest.mark.parametrize("value", ["much", {"a": 1}, (1, "a"), 1.5])
+def test_what_else_makes_no_sense_is_named_too(kind, setting, value):
+    with pytest.raises(ArgumentError, match=setting):
+        kind(**{setting: value})
+
+
 def test_layers_may_be_given_as_a_list_and_settings_are_hashable():
     assert ICRL(hidden=[8, 8]) == ICRL(hidden=(8, 8))
     for kind in OURS:
@@ -133,6 +157,7 @@ def test_settings_of_forward_control_are_of_the_task_but_for_the_price():
 
 def test_one_quantity_need_not_be_a_tuple():
     assert Reach(about=3, ratios="1/2").settings()["about"] == (3,)
+    assert Reach(about=np.int64(3)).about == (3,)
     assert Reach(about=[3, 4], ratios=["1/2"]).ratios == ("1/2",)
 
 

@@ -295,7 +295,9 @@ def test_a_result_of_before_is_refused_with_the_version_that_wrote_it(tmp_path, 
     header = {"kind": kind, "metrics": {}, "settings": settings}
     write_arrays(tmp_path / SUMMARY_FILE, {"training": np.zeros((0, 4))}, header)
     writer = "0.1.0" if isinstance(versions, dict) else "before 0.2"
-    refuses(tmp_path, f"written by tacit {writer}", "infer again", "tacit.Constraint.load")
+    refuses(tmp_path, f"written by tacit {writer} in a form that is no longer read; infer again")
+    result_of(chain(length=7, limit=-1, horizon=4)).constraint.save(tmp_path / CONSTRAINT_FILE)
+    refuses(tmp_path, f"tacit.Constraint.load still reads {tmp_path / CONSTRAINT_FILE}")
 
 
 def test_a_table_and_a_simulator_have_one_kind_of_result_and_of_constraint(tmp_path):

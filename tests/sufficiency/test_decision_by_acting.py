@@ -148,3 +148,19 @@ def test_a_quarter_a_half_and_all(number, sizes):
 def test_a_method_of_tables_is_refused(demonstrations, method):
     with pytest.raises(ArgumentError, match=r"table, which BiasedPendulum does not have; 'reach'"):
         tacit.sufficient(TASK, demonstrations, 0.7, 1.0, method=method)
+
+
+def test_on_a_table_a_method_that_acts_is_asked_as_on_a_simulator(monkeypatch):
+    monkeypatch.setattr(decision, "EPISODES", 6)
+    task = tacit.make("Chain", length=11, limit=-2, horizon=10)
+    data = tacit.collect(tacit.train_expert(task), 4, seed=0)
+    small = {"hidden": (8,), "passes": 1, "minibatch": 8, "rows": 16, "rounds": 2}
+    forward = tacit.PPO(steps=4 * 10 * 8, worlds=4, rollout=10, minibatch=20, epochs=1, hidden=(8,))
+    method = tacit.methods.BC2L(**small)
+    answer = tacit.sufficient(task, data, 0.7, -1e6, method=method, forward=forward)
+    assert answer.enough
+    assert answer.curve.sizes.tolist() == [1, 2, 4]
+    assert answer.constraint.facts["method"] == "bc2l"
+    # Exact methods know no settings of PPO.
+    with pytest.raises(ArgumentError, match="forward has no meaning for 'counts'"):
+        tacit.sufficient(task, data, 0.7, 1.0, forward=forward)

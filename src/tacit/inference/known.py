@@ -19,7 +19,7 @@ def enter(known: dict[str, Any], kind: type, what: str) -> None:
     other = known.get(name)
     if other is not None and place_of(other) != place_of(kind):
         raise ArgumentError(
-            f"there is a {what} {name!r} already ({place_of(other)}); choose another name"
+            f"{what} {name!r} exists already ({place_of(other)}); choose another name"
         )
     known[name] = kind
 

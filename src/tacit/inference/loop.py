@@ -137,6 +137,8 @@ class Inference:
     ) -> Self:
         """A run that has not begun, from what users give; a table becomes a simulator."""
         check_training(seed, forward)
+        if not isinstance(method, Method):
+            raise ArgumentError(f"this takes a method that learns by acting, not {method.name!r}")
         simulator, shown = as_simulated(task, demonstrations)
         experts = ExpertSteps.of(simulator, shown)
         forward = forward or method.forward(simulator)

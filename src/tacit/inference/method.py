@@ -15,7 +15,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Key
 
-from tacit.argument_checks import check_count, nearest
+from tacit.argument_checks import check_count, fits, nearest
 from tacit.control.learner import Rollout
 from tacit.control.multiplier import Multiplier
 from tacit.control.presets import preset
@@ -55,14 +55,18 @@ class NamedMethod(ABC):
             raise ArgumentError(f"method {cls.__name__} has no `name` of its own")
         if positional:
             raise ArgumentError(f"{cls.__name__} takes its settings by name, as in every=5")
-        known = {field.name: field.name for field in dataclasses.fields(cls)}
-        for setting in settings:
+        kinds = {field.name: field.type for field in dataclasses.fields(cls)}
+        known = {setting: setting for setting in kinds}
+        for setting, value in settings.items():
             if setting not in known:
                 listed = f"it has {', '.join(known)}" if known else "it has none"
                 raise ArgumentError(
                     f"method {cls.name!r} has no setting {setting!r}; {listed}"
                     f"{nearest(str(setting).lower(), known)}"
                 )
+            # What else a setting must be, its own method checks.
+            if kinds[setting] in (float, "float") and not fits(value, float):
+                raise ArgumentError(f"{setting} must be a number, not {value!r}")
         return super().__new__(cls)
 
     @classmethod

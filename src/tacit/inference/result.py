@@ -113,10 +113,11 @@ def check_kind(path: Path, header: dict[str, Any]) -> None:
         settings = header.get("settings")
         used = settings.get("versions") if isinstance(settings, dict) else None
         writer = used.get("tacit") if isinstance(used, dict) else None
+        rule = path.with_name(CONSTRAINT_FILE)
+        hint = f" (tacit.Constraint.load still reads {rule})" if rule.exists() else ""
         raise StorageError(
-            f"{path}: was written by tacit {writer or 'before 0.2'}, whose results this version "
-            "does not read; infer again (a constraint.safetensors beside it can be loaded by "
-            "tacit.Constraint.load)"
+            f"{path}: was written by tacit {writer or 'before 0.2'} in a form that is no longer "
+            f"read; infer again{hint}"
         )
     if kind != KIND:
         raise StorageError(f"{path}: not a result of tacit.infer")

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Key
 
-from tacit.argument_checks import check_count
+from tacit.argument_checks import check_count, fits
 from tacit.control.learner import Rollout
 from tacit.control.settings import PPO
 from tacit.errors import ArgumentError
@@ -87,7 +87,7 @@ class TrainedMethod(Method):
         for name in ("regulariser", "penalty", "weight", "prior"):
             value = getattr(self, name, 0)
             for number in value if isinstance(value, tuple | list) else (value,):
-                if not 0 <= number < np.inf:
+                if not (fits(number, float) and 0 <= number < np.inf):
                     raise ArgumentError(f"{name} must be at least 0 and finite, not {value!r}")
 
     def rate(self, passed: float) -> float:

@@ -4,12 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from beartype import beartype
+from jaxtyping import TypeCheckError, jaxtyped
 from scipy import stats
 
 from tacit.control.expert import collect, train_expert
 from tacit.control.planning import Dynamics
 from tacit.environments.lab_tasks import chain, grid_world
-from tacit.inference.counts import counts as counted_belief
+from tacit.inference.counts import counts as counting
 from tacit.inference.counts.counts import count_votes
 from tacit.inference.counts.model import visits_of
 
@@ -21,6 +23,13 @@ BEYOND = (0, 1, 19, 20)  # cannot be reached in eight steps
 @pytest.fixture(scope="module")
 def task():
     return chain(length=21, limit=-3, horizon=8, reward_scale=3)
+
+
+# With the shapes that are written at its arguments and its answer.
+checked = jax.jit(
+    jaxtyped(typechecker=beartype)(count_votes.__wrapped__),
+    static_argnames=("horizon", "on_pairs", "votes"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +44,7 @@ def visitors(task, data):
 
 def count(task, came, number=NUMBER, votes="visits"):
     with jax.enable_x64(True):
-        belief = count_votes(
+        belief = checked(
             Dynamics.of(task),
             jnp.asarray(came),
             float(number),
@@ -118,7 +127,7 @@ def test_more_experts_who_stay_away_are_more_evidence(task, data_sets):
 
 def test_the_rounds_end_before_the_limit_and_are_counted(beliefs):
     for belief in beliefs:
-        assert 1 <= int(belief.rounds) < counted_belief.MOST_ROUNDS
+        assert 1 <= int(belief.rounds) < counting.MOST_ROUNDS
 
 
 def test_many_data_sets_at_once_give_what_each_gives_alone(task, data_sets, beliefs):
@@ -154,8 +163,8 @@ def test_at_the_end_no_policy_finds_a_new_way(small_grid, votes, monkeypatch):
     @jax.jit
     def anew(tolerance, most_rounds):
         """Counted with other constants; the compiled code that others share stays as it is."""
-        monkeypatch.setattr(counted_belief, "TOLERANCE", tolerance)
-        monkeypatch.setattr(counted_belief, "MOST_ROUNDS", most_rounds)
+        monkeypatch.setattr(counting, "TOLERANCE", tolerance)
+        monkeypatch.setattr(counting, "MOST_ROUNDS", most_rounds)
         return count_votes.__wrapped__(
             Dynamics.of(task),
             jnp.asarray(came),
@@ -166,7 +175,7 @@ def test_at_the_end_no_policy_finds_a_new_way(small_grid, votes, monkeypatch):
             votes=votes,
         )
 
-    usual = counted_belief.TOLERANCE, counted_belief.MOST_ROUNDS
+    usual = counting.TOLERANCE, counting.MOST_ROUNDS
     with jax.enable_x64(True):
         belief = anew(*usual)
         rounds = int(belief.rounds)
@@ -174,3 +183,8 @@ def test_at_the_end_no_policy_finds_a_new_way(small_grid, votes, monkeypatch):
     assert rounds < usual[1]
     assert int(later.rounds) == rounds + 10
     np.testing.assert_allclose(later.beta, belief.beta, atol=0.005 * NUMBER)
+
+
+def test_shapes_are_those_that_are_written_down(task):
+    with pytest.raises(TypeCheckError, match="visitors"):
+        count(task, np.zeros((2, task.number_of_states)))

@@ -160,7 +160,7 @@ def test_rules_are_the_forbidden_queries_that_somebody_speaks_against_the_strong
         of = TableModel(alpha, beta, "graded", 0.05, ACTIONS, rule_on)
         rules = Constraint(of, 0.7, of.spaces(), True, names=("state",)).rules(level)
         forbidden = np.flatnonzero((stats.beta.sf(0.5, alpha, beta) < level) & (beta >= 2))
-        assert 0 < len(forbidden) < queries
+        assert len(forbidden) > 0
         found = [
             rule.state if rule.action is None else rule.state * ACTIONS + rule.action
             for rule in rules

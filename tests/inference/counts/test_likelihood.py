@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from beartype import beartype
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from jaxtyping import TypeCheckError, jaxtyped
 from scipy import integrate, stats
 from scipy.special import betaincinv, betaln, digamma, logsumexp
 
@@ -22,6 +24,13 @@ STATES, ACTIONS, HORIZON = 4, 2, 3
 NUMBER = 5
 STEPS = learned_belief.STEPS
 PLANS = np.array(list(itertools.product(range(ACTIONS), repeat=HORIZON)))
+
+
+# With the shapes that are written at its arguments and its answer.
+checked = jax.jit(
+    jaxtyped(typechecker=beartype)(learn_votes.__wrapped__),
+    static_argnames=("horizon", "votes", "steps"),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +68,7 @@ def learn(task, votes, table, steps, number=NUMBER):
         jnp.asarray(np.eye(STATES)[0]),
         jnp.asarray(task.temperature),
     )
-    return learn_votes(
+    return checked(
         dynamics,
         jnp.asarray(task.visitors * number / NUMBER),
         jnp.asarray(task.mean_visits),
@@ -220,3 +229,9 @@ def test_log_feasibility_is_the_mean_logarithm_or_the_logarithm_of_the_quantile(
 def test_two_tables_are_two_answers_also_in_one_process(task):
     low, high = (learn(task, "abstain", QuantileTable.build(p), STEPS) for p in (0.3, 0.9))
     assert not np.allclose(low.alpha, high.alpha)
+
+
+def test_shapes_are_those_that_are_written_down(task):
+    wrong = SimpleNamespace(**{**vars(task), "visitors": task.visitors[:-1]})
+    with pytest.raises(TypeCheckError, match="mean_visits"):
+        learn(wrong, "independent", None, 1)

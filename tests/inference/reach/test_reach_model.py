@@ -1,5 +1,6 @@
 """Counting how far experts went: exact against brute force, monotone, readable, saved whole."""
 
+import dataclasses
 import itertools
 
 import equinox as eqx
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from tacit.errors import ArgumentError
 from tacit.inference.constraint import Constraint
@@ -176,3 +178,39 @@ def test_of_two_rules_the_one_where_all_experts_turned_back_at_one_place_comes_f
     wanted = reach([[-2.0, -2.0], [-2.0, -2.0]], [[4.0, 4.0], [1.0, 1.0]])
     rules = constraint(model(experts, wanted)).rules(0.7)
     assert [(rule.quantity, rule.against) for rule in rules] == [(1, 2), (0, 2)]
+
+
+def test_rules_use_the_names_of_the_observed_numbers_also_from_a_file(tmp_path):
+    named = dataclasses.replace(constraint(MODEL), names=("x",))
+    for rule in (named, Constraint.load(named.save(tmp_path / "rule"))):
+        (found,) = rule.rules(0.9)
+        assert found.name == "x"
+        assert str(found) == "x is at least -0.8 (6 experts speak against going further)"
+    (other,) = Constraint.load(constraint(MODEL).save(tmp_path / "rule")).rules(0.9)
+    assert str(other).startswith("observation 0 is at least -0.8")
+
+
+def test_at_reads_rules_and_costs_at_another_confidence():
+    values, idle = np.linspace(-4, 2, 50, dtype=np.float32)[:, None], np.zeros((50, 1), np.float32)
+    rule = constraint(MODEL, 0.7)
+    assert rule.at(0.9).confidence == 0.9
+    assert rule.at(0.9).rules() == rule.rules(0.9) != rule.rules()
+    np.testing.assert_array_equal(rule.at(0.9).cost(values, idle), rule.cost(values, idle, 0.9))
+
+
+def test_support_is_how_sure_the_votes_make_one():
+    values = np.linspace(-4, 2, 50, dtype=np.float32).reshape(5, 10, 1)
+    found = constraint(MODEL).evidence(values, np.zeros((5, 10, 1), np.float32))
+    assert found.support.shape == found.votes_for.shape == (5, 10)
+    wanted = stats.beta.sf(0.5, 1 + found.votes_for, 1 + found.votes_against)
+    np.testing.assert_allclose(found.support, wanted, atol=1e-5)
+    assert found.expert.shape[:2] == (5, 10)
+
+
+def test_a_calibrated_constraint_gives_no_rules_and_keeps_its_confidence():
+    calibrated = dataclasses.replace(constraint(MODEL), threshold=0.5)
+    with pytest.raises(ArgumentError, match="ask the original for its rules"):
+        calibrated.rules()
+    with pytest.raises(ArgumentError, match=r"calibrated for 0\.7 alone"):
+        calibrated.at(0.9)
+    assert calibrated.at(0.7).confidence == 0.7

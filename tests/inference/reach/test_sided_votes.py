@@ -1,5 +1,6 @@
 """Reach where experts may err: what most of those who were tempted did not do is forbidden."""
 
+import dataclasses
 import itertools
 
 import equinox as eqx
@@ -133,3 +134,13 @@ def test_a_saved_constraint_says_the_same(tmp_path):
     assert theirs.model.quantities == quantities
     values, idle = np.linspace(-4, 2, 50, dtype=np.float32)[:, None], np.zeros((50, 1), np.float32)
     np.testing.assert_array_equal(mine.cost(values, idle), theirs.cost(values, idle))
+
+
+def test_ratios_are_named_after_the_numbers_they_are_of():
+    quantities = Quantities.of(("0/1",), (2,))
+    far = np.repeat(np.array([[-50.0], [1.0]]), 60, axis=1)
+    lowest, wanted = np.r_[far, LOWEST], np.r_[far[:, :40] - 90, WANTED]
+    mine = constraint(model(quantities=quantities, lowest=lowest, wanted=wanted))
+    named = dataclasses.replace(mine, names=("gap ahead", "speed"))
+    (rule,) = named.rules(0.7)
+    assert str(rule).startswith("gap ahead / speed is at least ")

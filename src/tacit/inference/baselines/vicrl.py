@@ -44,7 +44,8 @@ class VICRL(StepCosts):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.prior) != 2 or min(self.prior) <= 0:
+        pair = isinstance(self.prior, tuple | list) and len(self.prior) == 2
+        if not pair or min(self.prior) <= 0:
             raise ArgumentError(f"prior must be two numbers above 0, not {self.prior!r}")
         object.__setattr__(self, "prior", tuple(self.prior))
 

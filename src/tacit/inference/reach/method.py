@@ -41,6 +41,7 @@ from tacit.control.learner import Rollout
 from tacit.control.multiplier import Multiplier
 from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
+from tacit.errors import ArgumentError
 from tacit.inference.confidence.belief import COUNTED_VOTES, READINGS, CountedVotes, Reading
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.inputs import Inputs
@@ -92,10 +93,13 @@ class Reach(Method):
         check_choice("start", self.start, STARTS)
         for name, kind in (("ratios", str), ("about", int)):
             given = getattr(self, name)
-            if isinstance(given, str | int):
+            if isinstance(given, str | int | np.integer):
                 given = (given,)
-            if given is not None:
-                object.__setattr__(self, name, tuple(kind(part) for part in given))
+            try:
+                parts = None if given is None else tuple(kind(part) for part in given)
+            except (TypeError, ValueError):
+                raise ArgumentError(f"{name} must be places of quantities, not {given!r}") from None
+            object.__setattr__(self, name, parts)
 
     @classmethod
     def forward(cls, task: SimulatedTask) -> PPO:
