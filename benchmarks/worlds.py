@@ -71,7 +71,7 @@ def growth(quick: bool) -> list[Row]:
     }
     key = jax.random.key(0)
     blocks = {
-        str(number): lambda trainer=trainer: timed(lambda: trainer.roll_out(key))
+        str(number): lambda trainer=trainer: timed(lambda: trainer.roll_out())
         for number, trainer in trainers.items()
     }
     in_turns(blocks, rounds=1)
