@@ -9,18 +9,23 @@ SOURCE = Path(__file__).parent.parent / "src" / "tacit"
 ROOMS = (
     "environments",
     "demonstrations",
-    "constraints",
+    "highway",
     "control",
     "inference",
+    "methods",
+    "use",
     "evaluation",
     "sufficiency",
     "reports",
     "experiments",
 )
-SHARED = ("runs", "errors", "precision", "argument_checks", "perceptron")
+SHARED = ("runs", "errors", "precision", "argument_checks")
 FILES = sorted(SOURCE.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
-MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 300, 60
+MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 400, 50
+FRAGMENT, MOST_MODULES, MOST_WITH_ONE_READER = 60, 180, 20
+PUBLIC_CONCEPTS = {"tacit.methods"}
+"""Short modules that may have one reader inside of the library: users import them."""
 OWN_GENERATORS = {
     "default_rng",
     "Generator",
@@ -105,6 +110,67 @@ def test_the_check_of_imports_sees_all_kinds_of_import(tmp_path):
 @every_file
 def test_files_are_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES_OF_A_FILE
+
+
+def name_of(path):
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(("tacit", *parts)).removesuffix(".__init__")
+
+
+NAMES = {name_of(path): path for path in FILES}
+
+
+def read_by(path):
+    """The modules of tacit that a file imports."""
+    for _, name in modules(path, TREES[path]):
+        module = name if name in NAMES else name.rpartition(".")[0]
+        if module in NAMES:
+            yield module
+
+
+def readers():
+    """Every module with those that import it."""
+    found = {name: set() for name in NAMES}
+    for name, path in NAMES.items():
+        for module in read_by(path):
+            found[module].add(name)
+    return found
+
+
+def test_short_modules_have_more_than_one_reader():
+    fragments = [
+        f"{name}, read by {min(others)} alone"
+        for name, others in readers().items()
+        if len(others) == 1
+        and len(NAMES[name].read_text(encoding="utf-8").splitlines()) < FRAGMENT
+        and name not in PUBLIC_CONCEPTS
+    ]
+    assert fragments == []
+
+
+def test_the_house_is_not_divided_too_far():
+    assert len(FILES) <= MOST_MODULES
+    alone = [name for name, others in readers().items() if len(others) == 1]
+    assert len(alone) <= MOST_WITH_ONE_READER, alone
+
+
+def test_modules_of_a_room_do_not_import_each_other_in_circles():
+    reads = {
+        name: {other for other in read_by(path) if other != name} for name, path in NAMES.items()
+    }
+    seen, circles = {}, []
+
+    def walk(name, way):
+        if name in way:
+            circles.append(" -> ".join((*way[way.index(name) :], name)))
+        elif name not in seen:
+            for other in sorted(reads[name]):
+                walk(other, (*way, name))
+            seen[name] = True
+
+    for name in NAMES:
+        walk(name, ())
+    assert circles == []
 
 
 @every_file

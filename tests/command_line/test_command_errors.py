@@ -1,14 +1,13 @@
 """Whatever goes wrong is one line on stderr, never a traceback, and exit code 2."""
 
 import importlib
-import sys
 
 import numpy as np
 import pytest
 
 from tacit import Trajectories
 from tacit.command_line import main
-from tacit.command_line.tasks import find_task, parse_setting
+from tacit.command_line.inputs import find_task, parse_setting
 from tacit.errors import TaskError
 
 
@@ -71,8 +70,16 @@ def failure(capsys, *arguments):
         (("infer", "Chain", "--experts", "elsewhere.hdf5", *SMALL), "observations: episode 0"),
         ((*INFER, "--confidence", "1.5", *SMALL), "confidence must lie strictly between 0 and 1"),
         ((*INFER, "--confidence", "nan", *SMALL), "confidence"),
-        ((*INFER, "--method", "magic", *SMALL), "method must be one of ca-icrl"),
-        ((*INFER, "--objective", "evidence", "--votes", "visits", *SMALL), "votes"),
+        ((*INFER, "--method", "magic", *SMALL), "method must be one of"),
+        ((*INFER, "--method", "Counts", *SMALL), "did you mean counts"),
+        ((*INFER, "--method", "likelihood", "--learn", "votes=visits", *SMALL), "votes"),
+        (("infre", "Chain"), "there is no command 'infre'; there are demo, expert, infer"),
+        (("infre", "Chain"), "did you mean infer?"),
+        (("Tradeof",), "did you mean tradeoff?"),
+        (("rules", "missing"), "missing/result.safetensors: there is no such file"),
+        (("rules", "text.csv"), "text.csv"),
+        (("methods", "ca_icrl"), "did you mean ca-icrl?"),
+        (("infer", "--help-method", "--method", "reech"), "did you mean reach?"),
         ((*ENOUGH, "--reward", "nan", *SMALL), "reward must be a finite number"),
         ((*ENOUGH, "--reward", "1", "--confidence", "0", *SMALL), "confidence"),
         (("evaluate", "missing"), "missing/result.safetensors: there is no such file"),
@@ -103,10 +110,8 @@ def test_names_in_square_brackets_are_printed_as_they_are(folder, capsys, name):
 @pytest.mark.parametrize(
     "arguments",
     [
-        (),
-        ("learn",),
         ("expert", "Chain"),
-        (*INFER, "--votes", "many"),
+        (*INFER, "--votes", "visits"),
         (*INFER, "--confidence", "high"),
         (*ENOUGH, "--reward", "1", "--colour", "red"),
         ("data", "burn", "good.hdf5"),
@@ -126,8 +131,9 @@ def test_an_interrupted_command_says_how_to_go_on(monkeypatch, capsys, tmp_path)
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    importlib.import_module("tacit.command_line.experiment")
-    monkeypatch.setattr(sys.modules["tacit.command_line.experiment"], "run_coverage", interrupt)
+    monkeypatch.setattr(
+        importlib.import_module("tacit.experiments.coverage"), "run_coverage", interrupt
+    )
     with pytest.raises(SystemExit) as left:
         main(["experiment", "run", "coverage", "--out", str(tmp_path)])
     assert left.value.code == 130

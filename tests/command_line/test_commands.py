@@ -10,11 +10,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tacit.inference.sampling_plans import PLANS
 
 import tacit
-from tacit.command_line import COMMANDS, main, no_interrupt_lost
-from tacit.control import conduct, policy_splice
+from tacit.command_line import COMMANDS, find_command, main, no_interrupt_lost
 from tacit.experiments.coverage import COLUMNS, CoverageSettings
 
 CHAIN = ("--set", "length=11", "limit=-2", "horizon=10", "reward_scale=10")
@@ -71,33 +69,45 @@ def test_expert_says_what_it_wrote(tmp_path, capsys, task):
 def test_infer_saves_what_the_library_infers(run, experts, task):
     saved = tacit.load(run)
     expected = tacit.infer(task, tacit.Trajectories.load(experts), confidence=0.7, seed=5)
-    np.testing.assert_array_equal(saved.policy, expected.policy)
-    np.testing.assert_array_equal(saved.constraint.alpha, expected.constraint.alpha)
+    np.testing.assert_array_equal(saved.policy.table, expected.policy.table)
+    np.testing.assert_array_equal(saved.constraint.model.alpha, expected.constraint.model.alpha)
     assert saved.constraint.confidence == 0.7
     assert saved.settings["seed"] == 5
 
 
-def test_infer_passes_its_settings_on_and_needs_no_folder(experts, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_infer_passes_the_settings_of_the_method_on(experts, capsys, tmp_path):
     text = printed(
-        capsys, "infer", "Chain", "--experts", experts, "--reading", "hard",
-        "--votes", "visits-fallible", *CHAIN,
+        capsys, "infer", "Chain", "--experts", experts, "--out", tmp_path / "run", *CHAIN,
+        "--learn", "reading=hard", "votes=visits-fallible",
     )  # fmt: skip
     assert "confidence 0.8" in text
+    settings = tacit.load(tmp_path / "run").settings
+    assert settings["settings"] == {"reading": "hard", "votes": "visits-fallible"}
+
+
+def test_infer_needs_no_folder_and_says_which_method_ran(experts, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = printed(capsys, "infer", "Chain", "--experts", experts, *CHAIN)
+    assert "method counts (the default here)" in text
+    assert re.search(r"rule 1 state \d+ is forbidden", text)
     assert "saved in" not in text
     assert list(tmp_path.iterdir()) == []
 
 
-def test_infer_samples_on_a_table_if_asked_to(experts, capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(conduct, "WATCHED", 2**13)
-    monkeypatch.setattr(policy_splice, "TRIES", 2**8)
+@pytest.mark.usefixtures("hasty_imitation")
+def test_a_table_is_a_simulator_for_methods_that_act(experts, capsys, tmp_path):
     few = ["steps=320", "worlds=8", "minibatch=40", "epochs=1", "hidden=8"]
     text = printed(
-        capsys, "infer", "Chain", "--experts", experts, "--sampled", "--out", tmp_path / "run",
-        *CHAIN, "--train", *few,
+        capsys, "infer", "Chain", "--experts", experts, "--method", "bc2l", "--out",
+        tmp_path / "run", *CHAIN, "--learn", "hidden=8", "passes=2", "--train", *few,
     )  # fmt: skip
-    assert f"steps {len(PLANS) * 320:,}" in text
-    assert tacit.load(tmp_path / "run").settings["sampled"] is True
+    assert "steps 320" in text
+    assert "method bc2l" in text
+    assert "the default here" not in text
+    assert tacit.load(tmp_path / "run").method == "bc2l"
+    assert "execution" in printed(
+        capsys, "evaluate", tmp_path / "run", "--episodes", 4, "--no-calibration"
+    )
 
 
 def test_a_folder_with_another_result_is_refused_and_left_alone(run, experts, capsys):
@@ -229,8 +239,7 @@ def asked(monkeypatch):
         found.append((out, settings))
         return [row, {**row, "task": "not shown", "reading": "hard"}]
 
-    # The function `experiment` hides its module behind its own name.
-    module = importlib.import_module("tacit.command_line.experiment")
+    module = importlib.import_module("tacit.experiments.coverage")
     monkeypatch.setattr(module, "run_coverage", run_coverage)
     return found
 
@@ -260,24 +269,42 @@ def test_help_lists_every_argument_with_its_documentation(command, capsys):
     caught = capsys.readouterr()
     text = re.sub(r"[\s│]+", " ", caught.out)
     assert caught.err == ""
-    summary = " ".join(COMMANDS[command].__doc__.split("\n\n")[0].split())
+    documentation = find_command(command).__doc__
+    summary = " ".join(documentation.split("\n\n")[0].split())
     assert summary in text
-    arguments = re.findall(r"^        (\w+): (.+)$", COMMANDS[command].__doc__, re.MULTILINE)
+    arguments = re.findall(r"^        (\w+): (.+)$", documentation, re.MULTILINE)
     assert arguments
     for name, meaning in arguments:
         assert meaning in text
-        positional = name in ("action", "file", "folder", "name", "task")
+        positional = name in ("action", "file", "folder", "name", "run", "task")
         option = "--set" if name == "settings" else f"--{name}"
         assert positional or re.search(rf"{option}\b", text)
 
 
-def test_help_lists_every_command(capsys):
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
+def test_help_lists_every_command(capsys, arguments):
     with pytest.raises(SystemExit) as left:
-        main(["--help"])
+        main(arguments)
     assert left.value.code == 0
     text = capsys.readouterr().out
-    for command in COMMANDS:
+    assert "usage: tacit COMMAND [options]" in text
+    for command, (_, line) in COMMANDS.items():
         assert f" {command} " in text
+        assert line in text
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([command, "--help"] for command in COMMANDS)])
+def test_help_imports_neither_jax_nor_what_is_slow(arguments):
+    script = (
+        "import sys\nfrom tacit.command_line import main\n"
+        f"try:\n    main({arguments!r})\nexcept SystemExit as left:\n    assert left.code == 0\n"
+        "slow = {'jax', 'optax', 'equinox', 'scipy', 'mujoco', 'matplotlib'} & set(sys.modules)\n"
+        "print(slow or 'none of them', file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == "none of them\n"
 
 
 @pytest.mark.parametrize(

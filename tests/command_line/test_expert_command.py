@@ -8,8 +8,8 @@ import pytest
 
 import tacit
 from tacit.command_line import main
-from tacit.command_line.tasks import parse_value
-from tacit.command_line.training import summary, watched, with_settings
+from tacit.command_line.console import summary, watched
+from tacit.command_line.inputs import parse_value, ppo_with
 from tacit.control.presets import expert_preset
 from tacit.control.settings import PPO
 from tacit.errors import ArgumentError
@@ -34,7 +34,7 @@ def trained(tmp_path_factory):
 def test_the_command_writes_what_the_library_collects(trained):
     written = tacit.Trajectories.load(trained)
     task = tacit.make("BlockedSwimmer", horizon=40, noise_std=0.05)
-    settings = with_settings(expert_preset(task), SHORT)
+    settings = ppo_with(expert_preset(task), SHORT)
     expert = tacit.train_expert(task, seed=1, settings=settings)
     assert written == tacit.collect(expert, 5, seed=1)
     assert written.provenance["options"]["noise_std"] == 0.05
@@ -134,7 +134,7 @@ def test_exact_experts_take_no_training_settings(tmp_path, capsys):
 
 
 def test_settings_are_read_by_the_kind_of_their_field():
-    settings = with_settings(
+    settings = ppo_with(
         PPO(),
         (
             "hidden=32,16",
@@ -152,7 +152,7 @@ def test_settings_are_read_by_the_kind_of_their_field():
     assert (settings.multiplier.largest, settings.multiplier.kind) == (20, "pid")
     assert settings.learning_rate == PPO().learning_rate
     with pytest.raises(ArgumentError, match="normalise_costs cannot be 'maybe'"):
-        with_settings(PPO(), ("normalise_costs=maybe",))
+        ppo_with(PPO(), ("normalise_costs=maybe",))
 
 
 def test_values_are_read_as_people_write_them():

@@ -40,7 +40,7 @@ def learned_from(lowest, confidence=0.9):
         Extent(jnp.full((1, 4), -9.0), jnp.zeros((1, 4))),
         "graded",
     )
-    return Constraint(model, confidence, SPACES, True, {})
+    return Constraint(model, confidence, SPACES, True)
 
 
 def depths(draws, number):
@@ -105,7 +105,7 @@ def test_what_cannot_be_promised_is_refused():
 
 
 def test_a_threshold_that_makes_no_sense_is_refused(tmp_path):
-    damaged = Constraint(learned_from([-1.0, -2.0]).model, 0.9, SPACES, True, {}, 7.0)
+    damaged = Constraint(learned_from([-1.0, -2.0]).model, 0.9, SPACES, True, threshold=7.0)
     with pytest.raises(StorageError, match="threshold"):
         Constraint.load(damaged.save(tmp_path / "rule.safetensors"))
 

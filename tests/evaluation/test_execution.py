@@ -10,7 +10,7 @@ import pytest
 
 import tacit
 from tacit.command_line import main
-from tacit.command_line.tables import console, percent
+from tacit.command_line.console import console, percent
 from tacit.control.actor import Actor
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain
@@ -20,10 +20,10 @@ from tacit.evaluation import simulated_calibration
 from tacit.evaluation.evaluate import evaluate, execute, summary
 from tacit.evaluation.intervals import rate_interval
 from tacit.evaluation.violation import exact_performance
-from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.constraint import Constraint
+from tacit.inference.constraint_model import Spaces
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.method import Reach
-from tacit.inference.reach.model import Extremes, ReachModel
+from tacit.inference.reach.model import Extent, Extremes, ReachModel
 
 CHAIN = chain(length=11, limit=-2, horizon=8, reward_scale=3)
 TASK = simulator_of(CHAIN)
@@ -161,12 +161,13 @@ def pendulum_rule(lowest, confidence):
     far, who = jnp.full((4, 9), np.inf), jnp.zeros((4, 9), jnp.int32)
     model = ReachModel(
         Inputs.blank(4, PENDULUM.action_space),
-        Reach(low, far),
+        Extent(low, far),
         Extremes(who, who, who, who),
-        Reach(jnp.full((4, 9), -np.inf), far),
+        Extent(jnp.full((4, 9), -np.inf), far),
         "graded",
     )
-    return LearnedConstraint(model, confidence, PENDULUM.action_space, True, {})
+    spaces = Spaces(PENDULUM.observation_space, PENDULUM.action_space)
+    return Constraint(model, confidence, spaces, True)
 
 
 def test_breaking_the_learned_rule_is_counted_without_knowing_the_true_one():

@@ -15,7 +15,6 @@ from tacit.inference.reach.model import Extent, Extremes, ReachModel
 
 TASK = tacit.make("BlockedPoint", horizon=30)
 BOX = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
-SPACES = Spaces(gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32), BOX)
 
 
 def left(observations):
@@ -38,7 +37,7 @@ def within(limits):
         everywhere,
         "graded",
     )
-    return Constraint(model, 0.7, SPACES, True, {})
+    return Constraint(model, 0.7, Spaces(TASK.observation_space, BOX), True)
 
 
 def test_the_area_is_the_chance_of_the_right_order():

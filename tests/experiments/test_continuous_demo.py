@@ -8,6 +8,7 @@ from tacit.command_line.demo import on_a_point
 from tacit.control.multiplier import Multiplier
 from tacit.evaluation.intervals import Estimate
 from tacit.evaluation.tradeoff import Choice
+from tacit.experiments import continuous_demo
 from tacit.experiments.continuous_demo import (
     ContinuousDemonstration,
     continuous_page,
@@ -66,7 +67,7 @@ def test_the_two_strongest_rules_are_shown():
 def test_the_command_prints_the_rules_or_that_there_are_none(found, tmp_path, monkeypatch, capsys):
     def shown(rules):
         monkeypatch.setattr(type(found.result.constraint), "rules", lambda _: rules)
-        monkeypatch.setitem(on_a_point.__globals__, "run_continuous_demo", lambda *_, **__: found)
+        monkeypatch.setattr(continuous_demo, "run_continuous_demo", lambda *_, **__: found)
         on_a_point(tmp_path, 1)
         return capsys.readouterr().out.splitlines()[0]
 

@@ -1,6 +1,5 @@
 """The demo: one page with everything in it, from a made-up finding; the real run is slow."""
 
-import importlib
 import re
 
 import numpy as np
@@ -158,9 +157,7 @@ def test_the_command_writes_the_report_and_prints_the_answers(tmp_path, monkeypa
         report("looking")
         return made_up()
 
-    # The function `demo` hides its module behind its own name.
-    module = importlib.import_module("tacit.command_line.demo")
-    monkeypatch.setattr(module, "run_demo", find)
+    monkeypatch.setattr("tacit.experiments.demo.run_demo", find)
     monkeypatch.setenv("COLUMNS", "200")
     main(["demo", "--out", str(tmp_path / "new" / "folder"), "--seed", "7"])
     assert asked == [7]

@@ -1,6 +1,7 @@
 """A learned constraint from outside: questions of any shape, at any confidence, in one file."""
 
 import dataclasses
+import importlib.metadata
 import itertools
 
 import equinox as eqx
@@ -8,17 +9,20 @@ import gymnasium
 import jax
 import numpy as np
 import pytest
+from scipy import stats
 
 from tacit.errors import ArgumentError, StorageError
-from tacit.inference import constraint as learned_constraint
+from tacit.inference import constraint_model
 from tacit.inference.baselines.networks import ClassifierModel, VariationalModel
-from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.constraint import Constraint, described
+from tacit.inference.constraint_model import Spaces
 from tacit.inference.encoder.belief_model import BeliefModel, BeliefShape, new_model
 from tacit.inference.inputs import Inputs, Steps
-from tacit.runs.tree_file import write_tree
+from tacit.runs.tree_file import read_stored, write_tree
 
 BOX = gymnasium.spaces.Box(np.array([-1.0, -3.0], np.float32), np.array([1.0, np.inf], np.float32))
 FOUR = gymnasium.spaces.Discrete(4, start=0)
+THREE_NUMBERS = gymnasium.spaces.Box(-np.inf, np.inf, (3,), np.float32)
 RANDOM = np.random.default_rng(0)
 SEEN = RANDOM.normal(size=(6, 5, 3)).astype(np.float32)
 DONE = RANDOM.uniform(-1, 1, (6, 5, 2)).astype(np.float32)
@@ -66,7 +70,8 @@ def constraint_of(kind, space=BOX):
         model = belief_model(inputs, granularity="trajectory")
     else:
         model = belief_model(inputs, votes="visits")
-    return LearnedConstraint(model, 0.8, space, True, {"method": kind, "demonstrations": 9})
+    spaces = Spaces(THREE_NUMBERS, space)
+    return Constraint(model, 0.8, spaces, True, {"method": kind, "demonstrations": 9})
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +145,7 @@ def test_a_step_of_a_trajectory_is_judged_by_what_came_before_and_by_nothing_els
 
 def test_many_steps_are_answered_in_parts_without_a_seam(classifier, monkeypatch):
     wanted = classifier.cost(SEEN, DONE)
-    monkeypatch.setattr(learned_constraint, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(constraint_model, "ROWS_AT_ONCE", 7)
     np.testing.assert_allclose(classifier.cost(SEEN, DONE), wanted, atol=1e-6)
 
 
@@ -214,17 +219,18 @@ def test_votes_of_single_experts_are_the_evidence_behind_a_belief(belief):
 
 def test_only_votes_can_be_asked_for_evidence(constraints):
     for kind in ("classifier", "variational"):
-        with pytest.raises(ArgumentError, match="'ca-icrl' keeps them"):
+        with pytest.raises(ArgumentError, match="'reach', 'counts' and 'ca-icrl' keep the votes"):
             constraints[kind].evidence(SEEN, DONE)
 
 
 def test_a_saved_constraint_answers_bit_for_bit(constraint, tmp_path):
     path = constraint.save(tmp_path / "constraint.safetensors")
     assert list(tmp_path.iterdir()) == [path]
-    back = LearnedConstraint.load(path)
+    back = Constraint.load(path)
     assert type(back.model) is type(constraint.model)
     assert (back.confidence, back.any_confidence) == (0.8, True)
     assert back.facts == constraint.facts
+    assert back.spaces == constraint.spaces
     assert back.action_space == constraint.action_space
     for level in (None, 0.3):
         assert back.cost(SEEN, DONE, level).tobytes() == (
@@ -235,7 +241,7 @@ def test_a_saved_constraint_answers_bit_for_bit(constraint, tmp_path):
 def test_a_constraint_on_discrete_actions_comes_back_too(tmp_path):
     for kind in ("classifier", "belief"):
         constraint = constraint_of(kind, FOUR)
-        back = LearnedConstraint.load(constraint.save(tmp_path / kind))
+        back = Constraint.load(constraint.save(tmp_path / kind))
         assert back.action_space == FOUR
         assert back.cost(SEEN, CHOSEN).tobytes() == constraint.cost(SEEN, CHOSEN).tobytes()
 
@@ -246,13 +252,13 @@ def test_a_damaged_file_is_an_error_wherever_the_damage_is(classifier, tmp_path)
     for place in (40, len(whole) // 2, len(whole) - 5):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(StorageError, match="constraint"):
-            LearnedConstraint.load(path)
+            Constraint.load(path)
     for length in (0, 30, len(whole) - 1):
         path.write_bytes(whole[:length])
         with pytest.raises(StorageError):
-            LearnedConstraint.load(path)
+            Constraint.load(path)
     with pytest.raises(StorageError, match="no such file"):
-        LearnedConstraint.load(tmp_path / "nowhere")
+        Constraint.load(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -261,8 +267,10 @@ def test_a_damaged_file_is_an_error_wherever_the_damage_is(classifier, tmp_path)
         {"model": "oracle"},
         {"shape": {}},
         {"shape": {"hidden": [3]}},
-        {"observation_size": 4},
-        {"observation_size": 10**14},
+        {"observation_space": described(gymnasium.spaces.Box(-1, 1, (4,)))},
+        {"observation_space": {"kind": "discrete", "n": 0}},
+        {"observation_space": None},
+        {"names": 3},
         {"confidence": "high"},
         {"confidence": 7.0},
         {"action_space": {"kind": "box"}},
@@ -276,12 +284,96 @@ def test_a_foreign_file_is_an_error_that_names_it(classifier, tmp_path, changes)
         "shape": classifier.model.shape(),
         "confidence": 0.8,
         "any_confidence": True,
-        "observation_size": 3,
-        "action_space": learned_constraint.described_space(BOX),
+        "observation_space": described(THREE_NUMBERS),
+        "action_space": described(BOX),
         "facts": {},
     }
     path = write_tree(tmp_path / "strange", classifier.model, header)
-    assert LearnedConstraint.load(path).confidence == 0.8
+    assert Constraint.load(path).confidence == 0.8
     write_tree(path, classifier.model, {**header, **changes})
     with pytest.raises(StorageError, match="strange"):
-        LearnedConstraint.load(path)
+        Constraint.load(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_constraint_of_version_0_1_0_is_read_bit_for_bit(constraints, tmp_path, kind):
+    mine = constraints[kind]
+    # What `LearnedConstraint.save` wrote then: no names, no version, and of the observations only
+    # how many numbers they have.
+    header = {
+        "kind": "constraint",
+        "model": {"visits": "belief", "over time": "belief"}.get(kind, kind),
+        "shape": mine.model.shape(),
+        "confidence": 0.8,
+        "threshold": 1.0,
+        "any_confidence": True,
+        "observation_size": 3,
+        "action_space": described(BOX),
+        "facts": {"method": "ca-icrl"},
+    }
+    back = Constraint.load(write_tree(tmp_path / "old", mine.model, header))
+    assert (back.names, back.observation_size) == ((), 3)
+    assert back.facts == {"method": "ca-icrl"}
+    assert back.cost(SEEN, DONE, 0.3).tobytes() == mine.cost(SEEN, DONE, 0.3).tobytes()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"observation_size": 4}, {"observation_size": "many"}, {"model": "oracle"}]
+)
+def test_a_damaged_file_of_version_0_1_0_is_an_error_that_says_who_wrote_it(
+    classifier, tmp_path, changes
+):
+    header = {
+        "kind": "constraint",
+        "model": "classifier",
+        "shape": classifier.model.shape(),
+        "confidence": 0.8,
+        "any_confidence": True,
+        "observation_size": 3,
+        "action_space": described(BOX),
+        "facts": {},
+    }
+    path = write_tree(tmp_path / "old", classifier.model, {**header, **changes})
+    with pytest.raises(StorageError, match=r"old: .*|written by tacit 0\.1\.0 or earlier"):
+        Constraint.load(path)
+
+
+def test_a_file_says_who_wrote_it_and_so_does_the_error(classifier, tmp_path):
+    path = classifier.save(tmp_path / "new")
+    header = read_stored(path).header
+    assert header["tacit"] == importlib.metadata.version("tacit")
+    write_tree(path, classifier.model, {**header, "tacit": "7.8.9", "model": "oracle"})
+    with pytest.raises(StorageError, match=r"tacit 7\.8\.9.*'oracle'.*import the module that"):
+        Constraint.load(path)
+
+
+def test_at_reads_the_same_rule_at_another_confidence(belief, constraints):
+    for kind in KINDS:
+        other = constraints[kind].at(0.3)
+        assert (other.confidence, constraints[kind].confidence) == (0.3, 0.8)
+        assert other.model is constraints[kind].model
+        np.testing.assert_array_equal(
+            other.cost(SEEN, DONE), constraints[kind].cost(SEEN, DONE, 0.3)
+        )
+    assert not np.array_equal(belief.at(0.3).cost(SEEN, DONE), belief.cost(SEEN, DONE))
+    bound = dataclasses.replace(belief, any_confidence=False)
+    with pytest.raises(ArgumentError, match=r"one confidence.*0\.8"):
+        bound.at(0.3)
+
+
+def test_support_is_how_sure_the_votes_make_one(constraints):
+    for kind in ("belief", "visits"):
+        found = constraints[kind].evidence(SEEN, DONE)
+        wanted = stats.beta.sf(0.5, 1 + found.votes_for, 1 + found.votes_against)
+        assert found.support.shape == (6, 5)
+        np.testing.assert_allclose(found.support, wanted, atol=1e-5)
+
+
+def test_names_of_observed_numbers_are_kept_in_the_file(classifier, tmp_path):
+    named = dataclasses.replace(classifier, names=("x", "y", "z velocity"))
+    assert Constraint.load(named.save(tmp_path / "named")).names == ("x", "y", "z velocity")
+
+
+def test_networks_and_encoders_have_no_rules_to_read(constraint):
+    with pytest.raises(ArgumentError, match="nobody can read: 'reach' and 'counts'"):
+        constraint.rules()

@@ -50,7 +50,8 @@ def choose(monkeypatch):
             actor=LAST,
             now=SimpleNamespace(imitation=IMITATION),
             task=SimpleNamespace(worlds=lambda number, threads: WORLDS),
-            world_seed=lambda: 7,
+            iteration=12,
+            world_seed={12: 7}.__getitem__,
         )
         rule = Rule()
         rule.promises = promises

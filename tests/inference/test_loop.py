@@ -15,8 +15,9 @@ from tacit.inference import loop
 from tacit.inference.baselines.bc2l import BC2L
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.loop import Inference
-from tacit.inference.methods import METHODS, make_method
-from tacit.inference.reach.method import ReachCAICRL
+from tacit.inference.method import ExactMethod, Judged, find_method
+from tacit.inference.methods import METHODS
+from tacit.inference.reach import method as reach_method
 from tacit.runs.metrics_file import read_metrics
 from tacit.runs.tree_file import read_stored, write_tree
 
@@ -51,8 +52,8 @@ CASES = {
     "vicrl": ("vicrl", {**SMALL, "hidden": (8,)}),
     "gacl": ("gacl", {**SMALL, "hidden": (8,), "every": 1}),
     "icl": ("icl", {**SMALL, "hidden": (8,)}),
-    "reach": ("ca-icrl", {"every": 2}),
-    "counts": ("ca-icrl", {**VOTING, "objective": "counts", "reading": "graded"}),
+    "reach": ("reach", {"every": 2}),
+    "contrast": ("ca-icrl", {**VOTING, "objective": "contrast", "reading": "graded"}),
     "evidence": (
         "ca-icrl",
         {
@@ -92,7 +93,7 @@ def experts():
 def inference(experts, case="bc2l", *, seed=0, settings=None, **changes):
     name, chosen = CASES[case]
     settings = settings or (BY_SHARE if case == "reach" else SETTINGS)
-    method = make_method(name, TASK, {**chosen, **changes})
+    method = find_method(name).preset(TASK, **{**chosen, **changes})
     return Inference(TASK, experts, method, 0.8, settings, seed=seed)
 
 
@@ -118,11 +119,26 @@ def timeless(state):
     return {**state, "trainer": trainer, "seconds": 0.0}
 
 
+def watched(run):
+    """The rollouts of the run from now on, as the worlds take their actions."""
+    rollouts, roll_out = [], run.trainer.roll_out
+
+    def seen():
+        rollout = roll_out()
+        rollouts.append(rollout.within(run.task.action_space))
+        return rollout
+
+    run.trainer.roll_out = seen
+    return rollouts
+
+
 def test_every_method_is_among_the_cases():
-    assert {name for name, _ in CASES.values()} == set(METHODS)
+    ours = {name for name, kind in METHODS.items() if kind.__module__.startswith("tacit.")}
+    exact = {name for name in ours if issubclass(METHODS[name], ExactMethod)}
+    assert {name for name, _ in CASES.values()} == ours - exact
 
 
-# The same model and the same memory as `counts`, with another loss.
+# The same model and the same memory as `contrast`, with another loss.
 LONG = {case: pytest.param(case, marks=pytest.mark.slow) for case in ("evidence", "quantile")}
 
 
@@ -154,11 +170,11 @@ def test_a_run_taken_up_from_a_file_goes_on_bit_for_bit(straight, experts):
 def test_every_iteration_tells_of_the_constraint_with_finite_numbers(straight):
     case, run, told, _ = straight
     for facts in told:
-        assert set(run.method.told) <= set(facts)
+        assert set(run.method.reported) <= set(facts)
         assert all(np.isfinite(value) for value in facts.values())
         assert ("multiplier" in facts) == (case != "gacl")
     if case == "reach":
-        assert run.replay is None
+        assert run.now.replay is None
         assert facts["expert_cost"] == 1 / 11
         return
     assert all(1 <= facts["constraint_passes"] <= 2 for facts in told)
@@ -168,17 +184,17 @@ def test_every_iteration_tells_of_the_constraint_with_finite_numbers(straight):
         assert losses[1] == losses[2]
         assert losses[3] == losses[4]
     assert len(set(losses)) == (4 if run.method.every == 2 else 6)
-    assert run.replay.rounds == len(set(losses))
+    assert run.now.replay.rounds == len(set(losses))
 
 
 def test_learning_has_moved_the_model_but_not_how_steps_are_seen(straight, experts):
     _, run, _, _ = straight
-    begin = run.beginning(run.learned.model.inputs).model
-    assert_same_leaves(begin.inputs, run.learned.model.inputs)
+    begin = run.beginning(run.now.learned.model.inputs).model
+    assert_same_leaves(begin.inputs, run.now.learned.model.inputs)
     moved = [
         np.abs(np.asarray(one) - np.asarray(other)).max()
         for one, other in zip(
-            jax.tree.leaves(begin), jax.tree.leaves(run.learned.model), strict=True
+            jax.tree.leaves(begin), jax.tree.leaves(run.now.learned.model), strict=True
         )
     ]
     assert max(moved) > 1e-4
@@ -191,31 +207,33 @@ def test_another_seed_gives_another_run(experts):
         run.close()
     assert first == again
     assert first != other
-    weights = [np.asarray(run.learned.model.network.weights[0]) for run in runs]
+    weights = [np.asarray(run.now.learned.model.network.weights[0]) for run in runs]
     assert not np.allclose(weights[0], weights[2])
 
 
 def test_the_first_rollout_decides_how_steps_are_seen(experts):
     run = inference(experts)
-    np.testing.assert_array_equal(run.learned.model.inputs.scale, 1)
+    assert run.now.learned is None
+    rollouts = watched(run)
     run.advance()
-    seen = np.asarray(run.rollout.observations).reshape(-1, 4)
-    inputs = run.learned.model.inputs
+    seen = np.asarray(rollouts[0].observations).reshape(-1, 4)
+    inputs = run.now.learned.model.inputs
     np.testing.assert_allclose(inputs.centre, seen.mean(axis=0), rtol=1e-4, atol=1e-6)
     every = [experts.observations[n, :length] for n, length in enumerate(experts.lengths)]
     finer = np.minimum(np.concatenate(every).std(axis=0), seen.std(axis=0))
     np.testing.assert_allclose(inputs.scale, finer, rtol=0.1)
     run.advance()
     run.close()
-    assert_same_leaves(run.learned.model.inputs, inputs)
+    assert_same_leaves(run.now.learned.model.inputs, inputs)
 
 
 def test_the_policy_pays_what_the_constraint_said_about_its_steps(experts):
     run = inference(experts)
+    rollouts = watched(run)
     run.advance()
-    constraint = run.learned.model
+    constraint = run.now.learned.model
     facts = run.advance()
-    costs = constraint.cost(run.rollout.observations, run.rollout.actions, 0.8)
+    costs = constraint.cost(rollouts[1].observations, rollouts[1].actions, 0.8)
     run.close()
     assert facts["cost"] == pytest.approx(float(np.asarray(costs).mean()), rel=1e-5)
 
@@ -224,7 +242,7 @@ def test_the_policy_may_spend_what_the_experts_spend_and_the_budget(experts):
     run = inference(experts, budget=0.25)
     facts = run.advance()
     steps = experts.draw(4000, np.random.default_rng(9))
-    own = run.learned.model.cost(steps.observations, steps.actions, 0.8).mean()
+    own = run.now.learned.model.cost(steps.observations, steps.actions, 0.8).mean()
     run.close()
     assert facts["expert_cost"] == pytest.approx(float(own), rel=0.02)
     allowed = np.asarray(run.trainer.now.learner.multiplier.allowance)
@@ -249,8 +267,9 @@ def not_a_number(self, model, *_, **__):
     return jax.tree.leaves(model)[-1].sum() * np.nan
 
 
-def far_off(self, learned, rollout, confidence):
-    return learned, np.full(rollout.rewards.shape, 1e6, np.float32)
+def far_off(self, learned, rollout, moment):
+    costs = np.full((*rollout.rewards.shape, 1), 1e6, np.float32)
+    return Judged(learned, costs, rollout.rewards)
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_names_quantity_and_step(experts, monkeypatch):
@@ -279,7 +298,7 @@ def test_after_a_divergence_the_last_good_checkpoint_is_kept_and_goes_on(
     given = tacit.Trajectories(
         experts.observations, experts.actions, np.zeros((10, 12)), experts.lengths
     )
-    chosen = {**CASES["bc2l"][1], "method": "bc2l", "forward": SETTINGS}
+    chosen = {"method": BC2L(**CASES["bc2l"][1]), "forward": SETTINGS}
 
     def spoil(facts):
         if facts["iteration"] == 3:
@@ -304,17 +323,17 @@ def test_after_a_divergence_the_last_good_checkpoint_is_kept_and_goes_on(
 def test_a_run_that_was_turned_keeps_what_it_knows_and_cannot_be_saved(experts):
     run = inference(experts, "reach")
     advance(run, 6)
-    known = run.learned.model.tempted
-    run.turn_to(0.5, experts, 0.5)
+    known = run.now.learned.model.tempted
+    run.continue_at(0.5, experts, 0.5)
     assert run.iteration == 3
     advance(run, 3)
     assert run.finished
-    assert (np.asarray(run.learned.model.tempted.lowest) <= np.asarray(known.lowest)).all()
+    assert (np.asarray(run.now.learned.model.tempted.lowest) <= np.asarray(known.lowest)).all()
     assert np.isfinite(np.asarray(known.lowest)).all()
     with pytest.raises(ArgumentError, match="rewound"):
         run.state()
     with pytest.raises(ArgumentError, match="share"):
-        run.turn_to(0.5, experts, 1.5)
+        run.continue_at(0.5, experts, 1.5)
     run.close()
 
 
@@ -340,17 +359,17 @@ def test_a_policy_is_tempted_first_and_then_begins_as_the_experts_do(experts):
 def test_where_experts_err_nothing_costs_as_long_as_the_policy_is_tempted(
     experts, monkeypatch, votes, costs
 ):
-    def judge(method, learned, rollout, confidence):
-        return learned, np.full((*rollout.rewards.shape, 4), 0.5, np.float32)
+    def costs_of(model, observations, confidence):
+        return np.full((*observations.shape[:-1], 4), 0.5, np.float32)
 
-    monkeypatch.setattr(ReachCAICRL, "judge", judge)
+    monkeypatch.setattr(reach_method, "costs_of", costs_of)
     run = inference(experts, "reach", temptation=0.5, votes=votes)
     assert [facts["cost"] for facts in advance(run, 6)] == costs
     run.close()
 
 
 def test_who_is_to_be_able_begins_twice_as_the_experts_do(experts):
-    run = inference(experts, "reach", temptation=0.5, able=True)
+    run = inference(experts, "reach", temptation=0.5, start="clone")
     advance(run, 1)
     first = run.trainer.now.imitation
     assert first is not None
@@ -365,10 +384,10 @@ def test_other_experts_are_imitated_anew_and_the_same_are_not(experts):
     run = inference(experts, "reach")
     advance(run, 6)
     first = run.trainer.now.imitation
-    run.turn_to(0.5, experts, 0.5)
+    run.continue_at(0.5, experts, 0.5)
     assert run.trainer.now.imitation is first
     others = dataclasses.replace(experts, observations=experts.observations + 0.1)
-    run.turn_to(0.5, others, 0.5)
+    run.continue_at(0.5, others, 0.5)
     assert not np.allclose(run.trainer.now.imitation.centre, first.centre)
     run.close()
 
@@ -383,6 +402,75 @@ def test_who_is_never_to_imitate_does_not(experts):
 def test_a_run_of_a_single_update_does_not_forget_when_it_is_turned(experts):
     run = inference(experts, "reach", settings=dataclasses.replace(BY_SHARE, steps=64))
     advance(run, 1)
-    run.turn_to(0.5, experts, 0.5)
+    run.continue_at(0.5, experts, 0.5)
     assert run.iteration == 1
     run.close()
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often the method of the loop's runs was asked to begin, and to judge a rollout."""
+    counted = {"begin": 0, "judge": 0}
+
+    def count(name):
+        asked = getattr(BC2L, name)
+
+        def counting(self, *arguments, **named):
+            counted[name] += 1
+            return asked(self, *arguments, **named)
+
+        monkeypatch.setattr(BC2L, name, counting)
+
+    for name in counted:
+        count(name)
+    return counted
+
+
+def test_a_method_begins_once_in_a_process_and_judges_every_rollout_once(
+    experts, calls, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(trainer, "CHECKPOINT_EVERY", 2)
+    run = inference(experts)
+    assert calls == {"begin": 0, "judge": 0}
+    run.finish(tmp_path / "whole")
+    run.result()
+    assert calls == {"begin": 1, "judge": 6}
+    end = timeless(run.state())
+    run.close()
+
+    def stop(facts):
+        if facts["iteration"] == 4:
+            raise KeyboardInterrupt
+
+    stopped = inference(experts)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.finish(tmp_path / "stopped", progress=stop)
+    stopped.close()
+    assert calls == {"begin": 2, "judge": 10}
+    # Taken up again: once for the pattern of what is restored, and never for the rollouts.
+    resumed = inference(experts)
+    resumed.finish(tmp_path / "stopped")
+    assert resumed.iteration == 6
+    assert calls == {"begin": 3, "judge": 12}
+    assert_same_leaves(end, timeless(resumed.state()))
+    resumed.close()
+    again = inference(experts)
+    again.finish(tmp_path / "stopped")
+    again.close()
+    assert calls == {"begin": 4, "judge": 12}
+
+
+def test_a_warm_start_does_not_begin_the_method_again(experts, calls):
+    run = inference(experts)
+    advance(run, 6)
+    run.continue_at(0.5, experts, 0.5)
+    advance(run, 3)
+    run.close()
+    assert calls == {"begin": 1, "judge": 9}
+
+
+def test_a_budget_that_is_measured_otherwise_than_the_method_does_is_refused(experts):
+    with pytest.raises(ArgumentError, match="budget_per must be 'worst' here"):
+        inference(experts, "reach", settings=SETTINGS)
+    with pytest.raises(ArgumentError, match="budget_per must be 'step' here"):
+        inference(experts, "bc2l", settings=BY_SHARE)

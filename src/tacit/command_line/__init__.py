@@ -1,36 +1,100 @@
-"""The `tacit` command."""
+"""The `tacit` command: which commands there are, and what becomes of their errors.
+
+A command's module is imported when the command is called, and imports JAX when it begins to work:
+help and mistyped commands answer at once.
+"""
 
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
 
-import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from tacit.command_line.calibrate import calibrate
-from tacit.command_line.data import data
-from tacit.command_line.demo import demo
-from tacit.command_line.evaluate import evaluate
-from tacit.command_line.experiment import experiment
-from tacit.command_line.expert import expert
-from tacit.command_line.infer import infer
-from tacit.command_line.sufficient import sufficient
-from tacit.command_line.tradeoff import tradeoff
-from tacit.errors import TacitError
+from tacit.argument_checks import nearest
+from tacit.errors import ArgumentError, TacitError
 
-COMMANDS = {
-    "demo": demo,
-    "expert": expert,
-    "infer": infer,
-    "evaluate": evaluate,
-    "calibrate": calibrate,
-    "sufficient": sufficient,
-    "tradeoff": tradeoff,
-    "experiment": experiment,
-    "data": data,
+ABOUT = "Learn the unwritten rules experts follow, at a confidence you choose."
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("demo", "Learn a rule on a small example and write a report."),
+    "expert": ("expert", "Train an expert on the true rule and write its demonstrations."),
+    "infer": ("infer", "Learn the rule that the experts obeyed, and a policy that keeps it."),
+    "methods": ("methods", "List the methods, or the settings of one."),
+    "rules": ("constraint", "Print the rules of a saved result."),
+    "evaluate": ("evaluate", "Judge a saved result by the true rule."),
+    "calibrate": ("constraint", "Check a learned constraint with held-out demonstrations."),
+    "sufficient": ("advice", "Say whether the demonstrations are enough."),
+    "tradeoff": ("advice", "Show what each confidence costs."),
+    "experiment": ("experiment", "Run an experiment of the lab."),
+    "data": ("data", "Look at demonstrations, convert them, or make up recordings."),
 }
+"""Module and one line of each command; the function has the name of the command."""
+
+HELP_METHOD = "--help-method"
+TAKE_A_METHOD = ("infer", "sufficient", "tradeoff")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; an error of ours becomes one line and exit code 2."""
+    try:
+        with no_interrupt_lost():
+            run(list(sys.argv[1:] if arguments is None else arguments))
+    except TacitError as error:
+        Console(stderr=True, emoji=False).print(
+            f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True
+        )
+        sys.exit(2)
+    except KeyboardInterrupt:
+        Console(stderr=True, emoji=False).print(
+            "stopped; what is kept in a folder goes on if you run the same command again"
+        )
+        sys.exit(130)
+
+
+def run(arguments: list[str]) -> None:
+    """Run the command that the first of the arguments names; without one, show the help."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        show_help()
+        sys.exit(0)
+    name, *options = arguments
+    if name in TAKE_A_METHOD and HELP_METHOD in options:
+        name, options = "methods", named_method(options)
+    command = find_command(name)
+
+    import tyro
+
+    tyro.cli(command, prog=f"tacit {name}", args=options)
+
+
+def show_help() -> None:
+    """Print all commands with a line about each."""
+    console = Console(highlight=False)
+    console.print(f"[bold]usage:[/] tacit COMMAND \\[options]\n\n{ABOUT}\n", soft_wrap=True)
+    width = max(map(len, COMMANDS))
+    for name, (_, line) in COMMANDS.items():
+        console.print(f"  [bold]{name:{width}}[/]  {line}", soft_wrap=True)
+    console.print("\n`tacit COMMAND --help` lists the options of a command.", soft_wrap=True)
+
+
+def find_command(name: str) -> Callable[..., Any]:
+    """The function of a command, or an error with the nearest one."""
+    if name not in COMMANDS:
+        hint = nearest(name.lower(), {known: known for known in COMMANDS})
+        raise ArgumentError(f"there is no command {name!r}; there are {', '.join(COMMANDS)}{hint}")
+    module, _ = COMMANDS[name]
+    return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+def named_method(options: Sequence[str]) -> list[str]:
+    """The name after --method, if there is one."""
+    for place, option in enumerate(options):
+        flag, equals, value = option.partition("=")
+        if flag == "--method":
+            return [value] if equals else list(options[place + 1 : place + 2])
+    return []
 
 
 @contextmanager
@@ -49,25 +113,3 @@ def no_interrupt_lost() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = before
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; an error of ours becomes one line and exit code 2."""
-    try:
-        with no_interrupt_lost():
-            tyro.extras.subcommand_cli_from_dict(
-                COMMANDS,
-                prog="tacit",
-                description="Learn the unwritten rules experts follow, at a confidence you choose.",
-                args=arguments,
-            )
-    except TacitError as error:
-        Console(stderr=True, emoji=False).print(
-            f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True
-        )
-        sys.exit(2)
-    except KeyboardInterrupt:
-        Console(stderr=True, emoji=False).print(
-            "stopped; what is kept in a folder goes on if you run the same command again"
-        )
-        sys.exit(130)

@@ -6,18 +6,15 @@ from typing import Annotated
 
 import tyro
 
+from tacit.command_line.console import console, percent, show_facts
 from tacit.command_line.drives import ImportHighway, SynthesizeHighway, show_scenario
-from tacit.command_line.tables import console, percent, show_facts
-from tacit.command_line.tasks import parse_setting
-from tacit.demonstrations.trajectories import Trajectories, check_destination
+from tacit.command_line.inputs import Options, load_experts, parse_setting
 from tacit.errors import ArgumentError
-from tacit.evaluation.intervals import mean_interval
-from tacit.evaluation.violation import violation_rate
 
 
 @dataclass(frozen=True)
 class Show:
-    """Tell what is in a file of demonstrations, or show a recorded drive as a moving picture.
+    """Show what is in a file of demonstrations, or a recorded drive as a moving picture.
 
     Args:
         file: .hdf5, .npz, .csv or a folder in Minari's layout; with --scenario a folder of driving
@@ -30,17 +27,24 @@ class Show:
     file: tyro.conf.Positional[Path]
     scenario: int | None = None
     out: Path | None = None
-    set: tuple[str, ...] = ()
+    set: Options = ()
 
     def run(self) -> None:
-        """Print sizes, rewards, violation and where the data come from."""
+        """Print what is in the file, or write the picture."""
         if (self.scenario is None) != (self.out is None):
             raise ArgumentError("--scenario and --out belong together: which drive, and which .gif")
         if self.scenario is not None and self.out is not None:
             options = dict(parse_setting(setting) for setting in self.set)
             show_scenario(str(self.file), self.scenario, self.out, options)
             return
-        demonstrations = Trajectories.load(self.file)
+        self.show_demonstrations()
+
+    def show_demonstrations(self) -> None:
+        """Print sizes, rewards, violation and provenance."""
+        from tacit.evaluation.intervals import mean_interval
+        from tacit.evaluation.violation import violation_rate
+
+        demonstrations = load_experts(self.file)
         lengths = demonstrations.lengths
         facts = {
             "episodes": str(len(demonstrations)),
@@ -71,9 +75,11 @@ class Convert:
     out: Path
 
     def run(self) -> None:
-        """Read and write."""
+        """Read one file and write the other."""
+        from tacit.demonstrations.trajectories import check_destination
+
         check_destination(self.out)
-        demonstrations = Trajectories.load(self.file)
+        demonstrations = load_experts(self.file)
         demonstrations.save(self.out)
         console.print(f"written: {self.out}", markup=False)
 
@@ -92,8 +98,8 @@ def data(
     """Look at demonstrations, write them in another format, or make up recordings.
 
     Args:
-        action: show and convert are for demonstrations; synthesize-highway makes up driving
-            recordings in the layout of highD; import-highway turns recorded drivers into
+        action: show and convert take demonstrations; synthesize-highway makes up driving
+            recordings in the layout of highD; import-highway writes what recorded drivers did as
             demonstrations.
     """
     action.run()

@@ -5,10 +5,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from tacit.command_line.tables import console, percent, show_table
-from tacit.experiments.continuous_demo import continuous_page, rule_facts, run_continuous_demo
-from tacit.experiments.demo import DATA_SETS, NUMBER, demo_page, run_demo
-from tacit.reports.page import write_page
+from tacit.command_line.console import console, percent, show_table
 
 
 def demo(out: Path = Path("demo"), seed: int = 1, continuous: bool = False) -> None:
@@ -17,7 +14,7 @@ def demo(out: Path = Path("demo"), seed: int = 1, continuous: bool = False) -> N
     Args:
         out: folder for report.html.
         seed: of all demonstrations.
-        continuous: learn by acting, on a noisy point, instead (under two minutes).
+        continuous: learn by acting on a noisy point instead, in under two minutes.
     """
     start = time.monotonic()
     path = (on_a_point if continuous else on_a_grid)(out, seed)
@@ -26,7 +23,10 @@ def demo(out: Path = Path("demo"), seed: int = 1, continuous: bool = False) -> N
 
 
 def on_a_grid(out: Path, seed: int) -> Path:
-    """Everything exact."""
+    """Learn on a grid, where everything is computed."""
+    from tacit.experiments.demo import DATA_SETS, NUMBER, demo_page, run_demo
+    from tacit.reports.page import write_page
+
     with console.status("starting") as status:
         found = run_demo(seed, report=status.update)
         status.update("drawing the report")
@@ -55,7 +55,10 @@ def on_a_grid(out: Path, seed: int) -> Path:
 
 
 def on_a_point(out: Path, seed: int) -> Path:
-    """Everything sampled."""
+    """Learn on a point that moves, where everything is learned by acting."""
+    from tacit.experiments.continuous_demo import continuous_page, rule_facts, run_continuous_demo
+    from tacit.reports.page import write_page
+
     with console.status("starting") as status:
         found = run_continuous_demo(seed, report=status.update)
         status.update("drawing the report")

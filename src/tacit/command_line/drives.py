@@ -3,37 +3,30 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
-from jaxtyping import UInt8
+from typing import TYPE_CHECKING, Any, Literal
 
 from tacit.argument_checks import check_count
-from tacit.command_line.tables import console, percent, progress_bar, show_facts, show_table
-from tacit.command_line.tasks import write_builtin
-from tacit.command_line.training import watched
-from tacit.demonstrations.trajectories import check_destination
+from tacit.command_line.console import (
+    console,
+    percent,
+    progress_bar,
+    show_facts,
+    show_table,
+    watched,
+)
+from tacit.command_line.inputs import write_builtin
 from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, StorageError
-from tacit.evaluation.violation import violation_rate
-from tacit.experiments.drivers import (
-    TIME_GAP,
-    drivers_page,
-    driving_settings,
-    held,
-    learn_from_drivers,
-)
-from tacit.highway.driving import Highway, highway_of
-from tacit.highway.highd_writer import write_highd
-from tacit.highway.highway_environment import HighwayEnvironment, chosen_scenario
-from tacit.highway.observation import GAP_AHEAD
-from tacit.highway.picture import animation
-from tacit.highway.recorded_drivers import drive, recover_actions
 from tacit.highway.recording import Geometry
-from tacit.highway.synthetic_traffic import SeenTraffic, Traffic
-from tacit.reports.page import write_page
-from tacit.runs.atomic_write import atomic_write
+
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import UInt8
+
+    from tacit.highway.driving import Highway
+    from tacit.highway.highway_environment import HighwayEnvironment
+    from tacit.highway.synthetic_traffic import SeenTraffic
 
 BUILT_IN = "built-in"
 FRAMES_PER_SECOND = 10
@@ -45,7 +38,7 @@ class SynthesizeHighway:
 
     Args:
         out: folder for the files, three for each recording: 01_tracks.csv and so on.
-        recordings: how many; each has the seed after that of the one before.
+        recordings: how many; the first has the seed, each further one the next.
         duration: seconds of each recording.
         lanes: on each of the two carriageways.
         flow: vehicles an hour and lane that want to enter.
@@ -63,6 +56,9 @@ class SynthesizeHighway:
 
     def run(self) -> None:
         """Write with a bar, then show what was written."""
+        from tacit.highway.highd_writer import write_highd
+        from tacit.highway.synthetic_traffic import Traffic
+
         check_count("recordings", self.recordings)
         traffic = Traffic(self.seed, self.duration, self.lanes, self.flow, self.trucks)
         refuse_recordings(self.out)
@@ -91,7 +87,7 @@ def refuse_recordings(out: Path) -> None:
         raise ArgumentError(f"{out}: has recordings already; choose another folder")
 
 
-def recording_row(number: int, seen: SeenTraffic) -> list[str]:
+def recording_row(number: int, seen: "SeenTraffic") -> list[str]:
     """A row of the table: what one recording holds."""
     speeds = seen.movement.vs
     return [
@@ -99,19 +95,19 @@ def recording_row(number: int, seen: SeenTraffic) -> list[str]:
         str(len(seen.side)),
         str(int(seen.truck.sum())),
         f"{speeds.mean():.1f}" if len(speeds) else "-",
-        percent(float(np.mean(speeds > 40))) if len(speeds) else "-",
+        percent(float((speeds > 40).mean())) if len(speeds) else "-",
         str(seen.lane_changes),
     ]
 
 
 @dataclass(frozen=True)
 class ImportHighway:
-    """Turn the recorded drivers themselves into demonstrations.
+    """Write what recorded drivers did as demonstrations.
 
     Args:
         recordings: folder of highD, NGSIM, exiD or US-101 clips; "built-in" for made-up traffic.
         out: the file to write; the ending tells the format.
-        constraint: whose true cost is noted beside every step.
+        constraint: the rule whose cost is written beside every step.
         gap: metres that must remain to the leader on the same lane.
         speed: m/s that must not be exceeded.
         geometry: centre, or legacy for recordings as the published simulator has them.
@@ -136,6 +132,11 @@ class ImportHighway:
 
     def run(self) -> None:
         """Recover actions with a bar, write them, and show how many drivers were kept."""
+        from tacit.demonstrations.trajectories import check_destination
+        from tacit.evaluation.violation import violation_rate
+        from tacit.highway.driving import highway_of
+        from tacit.highway.recorded_drivers import drive
+
         check_destination(self.out)
         options = {name: value for name, value in asdict(self).items() if name != "out"}
         highway = highway_of(driving_task(**options))
@@ -163,7 +164,7 @@ class LearnDrivers:
     Args:
         out: folder for report.html, drivers.hdf5 and the run.
         recordings: folder of highD, NGSIM, exiD or US-101 clips; "built-in" for made-up traffic.
-        confidences: to read the constraint at.
+        confidences: levels to read the constraint at.
         steps: of inference; 3,000,000 by default.
         seed: of everything random.
         threads: for the simulator; all cores by default.
@@ -178,6 +179,16 @@ class LearnDrivers:
 
     def run(self) -> None:
         """Learn with a bar, write, and show the strongest rules."""
+        from tacit.experiments.drivers import (
+            TIME_GAP,
+            drivers_page,
+            driving_settings,
+            held,
+            learn_from_drivers,
+        )
+        from tacit.highway.observation import GAP_AHEAD
+        from tacit.reports.page import write_page
+
         task = driving_task(self.recordings, split="all", egos="all")
         forward = driving_settings(task, self.steps)
         with watched("learning from drivers", forward) as watch:
@@ -213,6 +224,11 @@ def driving_task(recordings: str, **options: Any) -> SimulatedTask:
 
 def show_scenario(recordings: str, scenario: int, out: Path, options: dict[str, Any]) -> None:
     """Write a GIF of a recorded driver in its scenario; `options` are those of the task."""
+    from tacit.highway.driving import highway_of
+    from tacit.highway.highway_environment import chosen_scenario
+    from tacit.highway.picture import animation
+    from tacit.runs.atomic_write import atomic_write
+
     if "recordings" in options:
         raise ArgumentError(f"the recordings to show are {recordings}: leave --set recordings away")
     if out.suffix.lower() != ".gif":
@@ -238,9 +254,14 @@ def show_scenario(recordings: str, scenario: int, out: Path, options: dict[str, 
 
 
 def frames(
-    highway: Highway, number: int, stride: int
-) -> Iterator[UInt8[np.ndarray, "height width 3"]]:
+    highway: "Highway", number: int, stride: int
+) -> "Iterator[UInt8[np.ndarray, 'height width 3']]":
     """Every so many steps a picture, the last step included."""
+    import numpy as np
+
+    from tacit.highway.highway_environment import HighwayEnvironment
+    from tacit.highway.recorded_drivers import recover_actions
+
     chosen = highway.scenarios[number]
     actions = recover_actions(highway.paths[number], np.array(chosen.velocity), chosen.dt)
     environment = HighwayEnvironment(highway.task, highway.scenarios, render_mode="rgb_array")
@@ -255,7 +276,7 @@ def frames(
     yield picture(environment)
 
 
-def picture(environment: HighwayEnvironment) -> UInt8[np.ndarray, "height width 3"]:
+def picture(environment: "HighwayEnvironment") -> "UInt8[np.ndarray, 'height width 3']":
     """What the environment draws."""
     drawn = environment.render()
     assert drawn is not None

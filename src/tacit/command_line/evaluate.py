@@ -1,22 +1,28 @@
 """`tacit evaluate`: judge what was learned."""
 
+import math
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import numpy as np
 import tyro
 
-import tacit.evaluation.evaluate as evaluation
-from tacit.command_line.infer import RULE, performance, warning_of
-from tacit.command_line.tables import console, percent, show_facts, show_table
-from tacit.command_line.tasks import find_task, importable
+from tacit.command_line.console import (
+    RULE,
+    console,
+    exact_facts,
+    percent,
+    show_facts,
+    show_table,
+    warning_of,
+)
+from tacit.command_line.inputs import Options, find_task, importable
 from tacit.errors import ArgumentError, TaskError
-from tacit.evaluation.calibration import calibration_error
-from tacit.evaluation.evaluate import Evaluation
-from tacit.evaluation.execution import SimulatedOutcome, simulated_task
-from tacit.inference.result import Result, load
+
+if TYPE_CHECKING:
+    from tacit.evaluation.evaluate import Evaluation
+    from tacit.inference.result import Result
 
 CALIBRATION = "calibration error (ECE)"
 
@@ -28,15 +34,15 @@ def evaluate(
     threads: int | None = None,
     calibration: bool = True,
     task: str | None = None,
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
+    settings: Options = (),
 ) -> None:
     """Judge a saved result by the true rule.
 
     Args:
         folder: what `tacit infer --out` wrote.
-        episodes: on tabular tasks, roll out that many instead of computing exactly; on simulated
-            tasks, the length of the execution phase, by default 100.
-        seed: of the episodes; on simulated tasks, of the first one.
+        episodes: how many to play after training, by default 100; for the policy of a table, play
+            that many instead of computing exactly.
+        seed: of the first episode, which the others count on from.
         threads: for the simulator, by default as many as there are cores.
         calibration: also measure the calibration error, on 250 feasible and 250 infeasible
             trajectories.
@@ -44,38 +50,40 @@ def evaluate(
             environment of your own, which cannot be saved. Exact results have no other.
         settings: options of that task, as in --set noise_std=0.1.
     """
+    from tacit.control.table_policy import TablePolicy
+    from tacit.evaluation.evaluate import task_to_judge
+    from tacit.inference.result import load
+
     with importable(Path.cwd()):
         result = load(folder)
-    if isinstance(result, Result):
-        if task is not None or settings:
-            raise ArgumentError("this result is exact on its own task: leave --task and --set away")
-    elif task is not None:
-        result = replace(result, task=simulated_task(result, find_task(task, settings)))
+    exact = isinstance(result.policy, TablePolicy)
+    if exact and (task is not None or settings):
+        raise ArgumentError("this result is exact on its own task: leave --task and --set away")
+    if task is not None:
+        result = replace(result, task=task_to_judge(result, find_task(task, settings)))
     elif settings:
         raise ArgumentError("--set is about another task: give its name too, with --task")
-    show(result, str(folder), episodes, seed, threads, calibration)
+    if exact:
+        show_exact(result, str(folder), episodes, seed, calibration)
+    else:
+        show_phases(result, str(folder), episodes, seed, threads, calibration)
 
 
-def show(
-    result: Result | SimulatedOutcome,
-    folder: str,
-    episodes: int | None,
-    seed: int,
-    threads: int | None,
-    calibration: bool,
+def show_exact(
+    result: "Result", folder: str, episodes: int | None, seed: int, calibration: bool
 ) -> None:
-    """Print what the result is worth."""
-    if not isinstance(result, Result):
-        show_phases(result, folder, episodes, seed, threads, calibration)
-        return
-    facts = performance(result, episodes, seed)
+    """Print what the policy of a table is worth."""
+    from tacit.evaluation.calibration import calibration_error
+
+    assert result.task is not None
+    facts = exact_facts(result, episodes, seed)
     if calibration:
         facts[CALIBRATION] = f"{calibration_error(result, seed=seed):.3f}"
     show_facts(f"{folder} on {result.task.name}", facts)
 
 
 def show_phases(
-    result: SimulatedOutcome,
+    result: "Result",
     folder: str,
     episodes: int | None,
     seed: int,
@@ -83,11 +91,14 @@ def show_phases(
     calibration: bool,
 ) -> None:
     """Print the end of training and the execution phase side by side."""
-    task = simulated_task(result, None)
+    from tacit.evaluation.evaluate import evaluate as judged
+    from tacit.evaluation.evaluate import task_to_judge
+
+    task = task_to_judge(result, None)
     with console.status("playing episodes"):
-        report = evaluation.evaluate(result, episodes=episodes, seed=seed, threads=threads)
-    promises = getattr(result.constraint, "promises", True)
-    promised = 1 - result.constraint.confidence if promises else None
+        report = judged(result, episodes=episodes, seed=seed, threads=threads)
+    constraint = result.constraint
+    promised = 1 - constraint.confidence if constraint.promises else None
     rows = phases(report, promised)
     notes: list[str] = []
     if calibration:
@@ -112,7 +123,7 @@ def show_phases(
         console.print(note, highlight=False, markup=False)
 
 
-def phases(report: Evaluation, promised: float | None) -> list[list[str]]:
+def phases(report: "Evaluation", promised: float | None) -> list[list[str]]:
     """Rows of name, training and execution; methods without a confidence promise nothing."""
     columns = [
         ["unknown"] * 3
@@ -122,7 +133,7 @@ def phases(report: Evaluation, promised: float | None) -> list[list[str]]:
     ]
     names = ["violation of the true rule", "reward per episode", "feasible reward"]
     rows = [list(row) for row in zip(names, *columns, strict=True)]
-    if promised is not None and not np.isnan(float(report.violation)):
+    if promised is not None and not math.isnan(float(report.violation)):
         kept = "kept" if report.violation <= promised else "BROKEN"
         rows.insert(1, [f"promise: at most {percent(promised)}", "", kept])
     if report.rule_violation is not None:
@@ -131,9 +142,11 @@ def phases(report: Evaluation, promised: float | None) -> list[list[str]]:
 
 
 def calibration_or_reason(
-    result: SimulatedOutcome, seed: int, threads: int | None
+    result: "Result", seed: int, threads: int | None
 ) -> tuple[str, list[str]]:
     """The calibration error in words, and what is to be said about it."""
+    from tacit.evaluation.calibration import calibration_error
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:

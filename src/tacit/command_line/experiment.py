@@ -2,24 +2,18 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from tacit.command_line.console import console, follow, progress_bar, show_table
 from tacit.command_line.drives import LearnDrivers
-from tacit.command_line.rule import Rule
-from tacit.command_line.tables import console, follow, progress_bar, show_table
-from tacit.command_line.tasks import find_task, parse_setting
-from tacit.command_line.training import checked
-from tacit.control.presets import preset
-from tacit.control.settings import PPO
+from tacit.command_line.inputs import Options, Pairs, find_task, parse_setting, ppo_changes
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.experiments.confidence import confidence_table, run_confidence
-from tacit.experiments.coverage import CoverageSettings, run_coverage
-from tacit.experiments.methods import collect_idle, run_methods
-from tacit.experiments.methods_cell import NAMES, Comparison
-from tacit.experiments.methods_table import caption, method_table
+
+if TYPE_CHECKING:
+    from tacit.experiments.methods_cell import Comparison
 
 
 @dataclass(frozen=True)
@@ -40,6 +34,8 @@ class Coverage:
 
     def run(self) -> None:
         """Run with a bar, then show the default method's rows."""
+        from tacit.experiments.coverage import CoverageSettings, run_coverage
+
         base = CoverageSettings.quick() if self.quick else CoverageSettings()
         if self.datasets is not None and self.datasets < 2:
             raise ArgumentError(f"datasets must be at least 2 for an interval, not {self.datasets}")
@@ -48,11 +44,7 @@ class Coverage:
         )
         with progress_bar() as bar:
             job = bar.add_task("coverage", total=1)
-            rows = run_coverage(
-                self.out,
-                settings,
-                progress=follow(bar, job),
-            )
+            rows = run_coverage(self.out, settings, progress=follow(bar, job))
         show_coverage(rows)
         console.print(
             f"written: {self.out / 'coverage.csv'} ({len(rows)} rows), {self.out / 'coverage.svg'}",
@@ -89,10 +81,10 @@ def show_coverage(rows: list[dict[str, Any]]) -> None:
 
 @dataclass(frozen=True)
 class Methods:
-    """Which method learns best? All six, and PPO without any constraint, on one simulated task.
+    """Which method learns best? All that act, and PPO without any constraint, on a simulated task.
 
-    Methods and seeds can be added to the same folder later. Every cell has its run folder,
-    cells/METHOD-SEED, whose metrics.jsonl grows while it learns.
+    A cell is one method with one seed. More of both can be added to the same folder later. Every
+    cell has its run folder, cells/METHOD-SEED, whose metrics.jsonl grows while it learns.
 
     Args:
         out: folder for the tables, the runs and the finished cells.
@@ -101,10 +93,10 @@ class Methods:
         settings: options of the task, as in --set variant=benchmark noise_std=0.
         experts: file or folder with the demonstrations; {seed} in it stands for the seed.
         number: demonstrations drawn from it for each seed; 50 by default.
-        methods: none, ca-icrl, icrl, vicrl, bc2l, gacl, icl; all by default.
+        methods: none, reach, ca-icrl, icrl, vicrl, bc2l, gacl, icl; all by default.
         seeds: one cell of each method for each; 1 2 by default.
         steps: environment steps of each cell; 800000 by default.
-        confidence: for ca-icrl; 0.7 by default.
+        confidence: for reach and ca-icrl; 0.7 by default.
         train: settings of PPO for all methods, as in --train worlds=32 rollout=256.
         threads: for the simulator of each cell.
         processes: cells that run at a time.
@@ -114,20 +106,24 @@ class Methods:
 
     out: Path
     task: str | None = None
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = ()
+    settings: Options = ()
     experts: str | None = None
     number: int | None = None
     methods: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     steps: int | None = None
     confidence: float | None = None
-    train: tuple[str, ...] = ()
+    train: Pairs = ()
     threads: int = 1
     processes: int = 1
     quick: bool = False
 
     def run(self) -> None:
         """Run with a bar and a line per finished cell, then show the table over methods."""
+        from tacit.experiments.methods import run_methods
+        from tacit.experiments.methods_cell import NAMES
+        from tacit.experiments.methods_table import caption, method_table
+
         comparison = self.comparison()
         with progress_bar() as bar:
             job = bar.add_task("methods", total=1)
@@ -147,15 +143,18 @@ class Methods:
             f"written: {self.out / 'methods.md'}, {self.out / 'methods.json'}", markup=False
         )
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> "Comparison":
         """What all cells share."""
+        from tacit.experiments.methods import collect_idle
+        from tacit.experiments.methods_cell import Comparison
+
         base = Comparison.quick() if self.quick else Comparison()
         given = {name: getattr(self, name) for name in ("number", "steps", "confidence", "task")}
         changes: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
         if self.task is not None or self.settings:
             changes["options"] = dict(parse_setting(setting) for setting in self.settings)
         if self.train:
-            changes["train"] = {**base.train, **train_settings(self.train)}
+            changes["train"] = {**base.train, **ppo_changes(self.train)}
         comparison = replace(base, experts=self.experts, **changes)
         # Also lets modules in the present folder be imported, which then know their tasks.
         find_task(comparison.task, self.settings)
@@ -168,7 +167,7 @@ class Methods:
 
 @dataclass(frozen=True)
 class Confidence:
-    """Does a confidence level mean what it says on a simulated task? CA-ICRL, with seeds.
+    """Does a confidence level mean what it says on a simulated task? By reach, with many seeds.
 
     Args:
         out: folder for the table, the figure and the finished cells.
@@ -187,22 +186,26 @@ class Confidence:
     out: Path
     experts: str
     task: str = "BlockedPoint"
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = ()
+    settings: Options = ()
     numbers: tuple[int, ...] = (5, 20, 100)
     confidences: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
     steps: int | None = None
-    train: tuple[str, ...] = ()
+    train: Pairs = ()
     threads: int = 1
     processes: int = 1
 
     def run(self) -> None:
         """Run with a bar and a line per number and confidence, then show the table."""
+        from tacit.control.presets import preset
+        from tacit.experiments.confidence import confidence_table, run_confidence
+        from tacit.experiments.methods_cell import Comparison
+
         comparison = Comparison(
             task=self.task,
             options=dict(parse_setting(setting) for setting in self.settings),
             experts=self.experts,
-            train=train_settings(self.train),
+            train=ppo_changes(self.train),
         )
         task = find_task(self.task, self.settings)
         if not isinstance(task, SimulatedTask):
@@ -223,19 +226,56 @@ class Confidence:
                 progress=follow(bar, job),
                 notice=lambda sentence: bar.console.print(sentence, markup=False),
             )
-        show_table(f"CA-ICRL on {self.task}, {steps:,} steps", *confidence_table(rows))
+        show_table(f"reach on {self.task}, {steps:,} steps", *confidence_table(rows))
         console.print(
             f"written: {self.out / 'confidence.md'}, {self.out / 'confidence.png'}", markup=False
         )
 
 
-def train_settings(settings: tuple[str, ...]) -> dict[str, Any]:
-    """Settings of PPO from `key=value`."""
-    changes = {}
-    for setting in settings:
-        key, _ = parse_setting(setting, "--train")
-        changes[key] = checked(PPO(), key, setting.partition("=")[2], key)
-    return changes
+@dataclass(frozen=True)
+class Rule:
+    """Does a method learn a rule, or an imitation? Judges runs of `tacit experiment run methods`.
+
+    Recovery is the chance that of two states, one truly forbidden and one allowed, the forbidden
+    one is doubted more. The figure shows feasibility against one observed number, in the postures
+    of those who keep the rule and of those who break it.
+
+    Args:
+        out: folder for the table and the figure.
+        runs: folder of the comparison, with `none` among its methods.
+        quantity: place in the observation of the number that the postures are moved along.
+        methods: judge the runs of these; by default all that are there.
+        calibration: also measure the calibration error; half a minute or more for each run on a
+            robot.
+        threads: for the simulator.
+    """
+
+    out: Path
+    runs: Path
+    quantity: int = 0
+    methods: tuple[str, ...] = ()
+    calibration: bool = True
+    threads: int | None = None
+
+    def run(self) -> None:
+        """Judge all finished runs with a bar, then show the table."""
+        from tacit.experiments.methods_cell import METHODS
+        from tacit.experiments.rule import rule_table, run_rule, summed_table
+
+        with progress_bar() as bar:
+            job = bar.add_task("rule", total=1)
+            rows = run_rule(
+                self.out,
+                self.runs,
+                quantity=self.quantity,
+                methods=self.methods or METHODS,
+                calibration=self.calibration,
+                threads=self.threads,
+                progress=follow(bar, job),
+            )
+        show_table("A rule or an imitation?", *rule_table(rows))
+        show_table("Over seeds", *summed_table(rows))
+        console.print(f"written: {self.out / 'rule.md'}, {self.out / 'postures.png'}", markup=False)
 
 
 def experiment(
@@ -254,9 +294,8 @@ def experiment(
     Args:
         action: run.
         name: coverage: does a confidence level mean what it says? methods: which one is best?
-            confidence: does it mean that on a simulated task? parity: does sampling agree with the
-            exact computation? rule: is what they learned a rule, or an imitation? drivers: what
-            do recorded drivers hold to?
+            confidence: does it mean that on a simulated task? rule: do the methods learn a rule,
+            or an imitation? drivers: what do recorded drivers hold to?
     """
     del action
     name.run()

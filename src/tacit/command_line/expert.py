@@ -3,33 +3,35 @@
 import importlib
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import tyro
-
-from tacit.command_line.tables import console, percent, progress_bar, show_facts
-from tacit.command_line.tasks import find_task, importable
-from tacit.command_line.training import watched, with_settings
-from tacit.control.expert import Expert, check_request, collect, train_expert
-from tacit.control.play import as_function
-from tacit.control.presets import expert_preset
-from tacit.demonstrations.trajectories import Trajectories, check_destination
+from tacit.command_line.console import (
+    percent,
+    progress_bar,
+    show_facts,
+    show_note,
+    watched,
+)
+from tacit.command_line.inputs import Options, Pairs, TaskName, find_task, importable, ppo_with
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.evaluation.intervals import Estimate
+
+if TYPE_CHECKING:
+    from tacit.control.expert import Expert
+    from tacit.demonstrations.trajectories import Trajectories
 
 
 def expert(
-    task: tyro.conf.Positional[str],
+    task: TaskName,
     out: Path,
     number: int = 100,
     seed: int = 1,
     folder: Path | None = None,
     policy: str | None = None,
     threads: int | None = None,
-    settings: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
-    train: tuple[str, ...] = (),
+    settings: Options = (),
+    train: Pairs = (),
 ) -> None:
     """Train an expert on the true rule and write feasible demonstrations.
 
@@ -41,30 +43,19 @@ def expert(
         seed: of training and of the episodes.
         folder: where the training run is kept; the same command continues it there. By default
             beside `out`, with .run added to its name.
-        policy: module:name of your own policy, to be used instead of training one; a function from
-            observations to actions, or an agent of Stable-Baselines3.
+        policy: module:name of your own policy, which then acts and nothing is trained; a function
+            from observations to actions, or an agent of Stable-Baselines3.
         threads: for the simulator; all cores by default.
         settings: options of the task, as in --set noise_std=0.1 variant=benchmark.
         train: settings of PPO, as in --train steps=2000000 learning_rate=1e-4 multiplier.rate=0.05.
     """
+    from tacit.control.expert import check_request, collect
+    from tacit.demonstrations.trajectories import check_destination
+
     check_request(number, seed)
     check_destination(out)
     chosen = find_task(task, settings)
-    if isinstance(chosen, TabularTask):
-        if train or policy or folder:
-            raise ArgumentError(
-                f"the expert of {chosen.name} is computed exactly: --train, --policy and --folder "
-                "are for simulated tasks"
-            )
-        trained = train_expert(chosen, seed=seed)
-    elif policy is not None:
-        if train or folder:
-            raise ArgumentError("with --policy nothing is trained: leave --train and --folder away")
-        function = as_function(named_policy(policy))
-        trained = Expert(chosen, function, facts={"policy": policy})
-    else:
-        folder = folder or out.with_name(f"{out.name}.run")
-        trained = simulated(chosen, folder, seed, threads, train)
+    trained = chosen_expert(chosen, out, seed, folder, policy, threads, train)
     with progress_bar() as bar:
         job = bar.add_task("collecting", total=number)
         demonstrations = collect(
@@ -75,14 +66,46 @@ def expert(
             progress=lambda have: bar.update(job, completed=have),
         )
     demonstrations.save(out)
-    show_facts(f"Expert on {chosen.name}", {**known(trained), **written(demonstrations, out)})
+    facts = expert_facts(trained) | file_facts(demonstrations, out)
+    show_facts(f"Expert on {chosen.name}", facts)
 
 
-def simulated(
+def chosen_expert(
+    task: TabularTask | SimulatedTask,
+    out: Path,
+    seed: int,
+    folder: Path | None,
+    policy: str | None,
+    threads: int | None,
+    train: tuple[str, ...],
+) -> "Expert":
+    """The expert of a table, the user's own policy, or one that is trained now."""
+    from tacit.control.expert import Expert, train_expert
+    from tacit.control.play import as_function
+
+    if isinstance(task, TabularTask):
+        if train or policy or folder:
+            raise ArgumentError(
+                f"the expert of {task.name} is computed exactly: --train, --policy and --folder "
+                "are for simulated tasks"
+            )
+        return train_expert(task, seed=seed)
+    if policy is not None:
+        if train or folder:
+            raise ArgumentError("with --policy nothing is trained: leave --train and --folder away")
+        return Expert(task, as_function(named_policy(policy)), facts={"policy": policy})
+    folder = folder or out.with_name(f"{out.name}.run")
+    return train_on_simulator(task, folder, seed, threads, train)
+
+
+def train_on_simulator(
     task: SimulatedTask, folder: Path, seed: int, threads: int | None, train: tuple[str, ...]
-) -> Expert:
+) -> "Expert":
     """Train on a simulated task, with a progress bar."""
-    ppo = with_settings(expert_preset(task), train)
+    from tacit.control.expert import train_expert
+    from tacit.control.presets import expert_preset
+
+    ppo = ppo_with(expert_preset(task), train)
     with watched(f"training on {task.name}", ppo) as watch:
         return train_expert(
             task,
@@ -91,7 +114,7 @@ def simulated(
             folder=folder,
             threads=threads,
             progress=watch,
-            notice=lambda sentence: console.print(f"note: {sentence}", markup=False),
+            notice=show_note,
         )
 
 
@@ -107,7 +130,7 @@ def named_policy(name: str) -> Any:
         raise ArgumentError(f"--policy {name}: {error}") from error
 
 
-def known(expert: Expert) -> dict[str, str]:
+def expert_facts(expert: "Expert") -> dict[str, str]:
     """What is known about the expert, in words."""
     facts = {}
     if not math.isnan(expert.reward):
@@ -115,7 +138,7 @@ def known(expert: Expert) -> dict[str, str]:
     if not math.isnan(expert.feasible_reward):
         facts["feasible reward per episode"] = f"{expert.feasible_reward:.2f}"
     if not math.isnan(expert.violation):
-        facts["violation before filtering"] = percent(Estimate.exact(expert.violation))
+        facts["violation before filtering"] = percent(float(expert.violation))
     if not math.isnan(expert.multiplier):
         facts["price of a violated step"] = f"{expert.multiplier:.1f}"
     if "trained_steps" in expert.facts:
@@ -125,7 +148,7 @@ def known(expert: Expert) -> dict[str, str]:
     return facts
 
 
-def written(demonstrations: Trajectories, out: Path) -> dict[str, str]:
+def file_facts(demonstrations: "Trajectories", out: Path) -> dict[str, str]:
     """What was written, in words."""
     discarded = demonstrations.provenance["discarded"]
     return {

@@ -22,10 +22,9 @@ from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.coverage import reachable_queries, unconstrained_visits
 from tacit.experiments.coverage_cell import Setting, measure
-from tacit.inference.confidence.votes import COUNTED_VOTES, LEARNED_VOTES
+from tacit.inference.confidence.belief import COUNTED_VOTES, LEARNED_VOTES
 from tacit.inference.counts.counts import Counts
 from tacit.inference.counts.likelihood import Likelihood
-from tacit.inference.counts.method import TableMethod
 from tacit.inference.counts.posterior import RuleFamily, limit_rules, plan_for_rules, subset_rules
 from tacit.reports.confidence_curves import draw_diagonal, draw_promise
 from tacit.reports.number_curve import number_axis

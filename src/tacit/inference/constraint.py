@@ -14,7 +14,13 @@ import tacit.inference.encoder.belief_model
 import tacit.inference.reach.model  # noqa: F401  (these four make their models known)
 from tacit.argument_checks import check_confidence
 from tacit.errors import ArgumentError, StorageError
-from tacit.inference.constraint_model import MODELS, ConstraintModel, Evidence, Spaces
+from tacit.inference.constraint_model import (
+    MODELS,
+    ConstraintModel,
+    Evidence,
+    Spaces,
+    check_named,
+)
 from tacit.runs.settings_file import installed_versions
 from tacit.runs.tree_file import read_stored, write_tree
 
@@ -205,6 +211,7 @@ class Constraint:
 
     def save(self, path: Path | str) -> Path:
         """Write the constraint to one file, which needs neither the data nor the task."""
+        check_named(self.model)
         header = {
             "kind": KIND,
             "model": type(self.model).name,

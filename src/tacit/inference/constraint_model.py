@@ -166,6 +166,16 @@ class ConstraintModel(eqx.Module):
         return np.concatenate(found)
 
 
+def check_named(model: object) -> None:
+    """Raise an error unless `model` can be saved: it is a model with a name of its own."""
+    kind = type(model)
+    if not isinstance(model, ConstraintModel):
+        raise ArgumentError(f"a constraint is made of a tacit.ConstraintModel, not {kind.__name__}")
+    if "name" not in kind.__dict__:
+        # Its file would be read as the model from which it inherits a name.
+        raise ArgumentError(f"constraint model {kind.__name__} has no `name` of its own")
+
+
 @jax.jit
 def feasibility_of(model: Any, observations: Array, actions: Array, confidence: float) -> Array:
     """`model.feasibility`, compiled."""

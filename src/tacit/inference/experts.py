@@ -12,8 +12,8 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_world import simulator_of
 from tacit.environments.task import SimulatedTask
-from tacit.errors import ArgumentError, DemonstrationError
-from tacit.inference.counts.visits import visits_of
+from tacit.errors import DemonstrationError
+from tacit.inference.counts.model import check_trajectories, visits_of
 from tacit.inference.inputs import Steps
 
 # Simulators report what they did in float32: a demonstrated action may be off by its rounding.
@@ -41,8 +41,7 @@ class ExpertSteps:
     @classmethod
     def of(cls, task: SimulatedTask, demonstrations: Trajectories) -> "ExpertSteps":
         """The demonstrations, if they can be of this task; an error that says why not otherwise."""
-        if not isinstance(demonstrations, Trajectories):
-            raise ArgumentError(f"demonstrations must be Trajectories, not {type(demonstrations)}")
+        check_trajectories(demonstrations)
         check_observations(task, demonstrations)
         check_actions(task, demonstrations)
         actions = demonstrations.actions

@@ -32,7 +32,7 @@ from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, DivergenceError
 from tacit.inference.constraint import Constraint
-from tacit.inference.constraint_model import Spaces
+from tacit.inference.constraint_model import Spaces, check_named
 from tacit.inference.ending import chosen_policy
 from tacit.inference.experts import ExpertSteps, as_simulated, fingerprint
 from tacit.inference.inputs import Inputs
@@ -110,6 +110,7 @@ class Inference:
             )
         if forward.relative_costs is None:
             forward = dataclasses.replace(forward, relative_costs=True)
+        method.check_sizes(task.observation_space.shape[0])
         self.number_of_costs = method.number_of_costs(task.observation_space.shape[0])
         self.trainer = Trainer(
             task, forward, seed=seed, constraints=self.number_of_costs, threads=threads
@@ -248,7 +249,10 @@ class Inference:
         """What the method knows before anything is learned."""
         # Updates have the numbers from 1 on.
         key = jax.random.fold_in(self.key, 0)
-        return self.method.begin(inputs, self.experts, self.trainer.settings, key=key)
+        learned = self.method.begin(inputs, self.experts, self.trainer.settings, key=key)
+        # Now, and not when hours of training are over.
+        check_named(self.method.constraint(learned))
+        return learned
 
     def generator(self, stream: int = UPDATES) -> np.random.Generator:
         """Random draws of this iteration."""

@@ -120,7 +120,7 @@ def fingerprint(arrays: dict[str, np.ndarray], content: dict[str, Any]) -> str:
 
     The rest is hashed too because a state with altered facts is as wrong as one with altered bits.
     """
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=plain).encode())
     for name in sorted(arrays):
         array = np.asarray(arrays[name], order="C")
         digest.update(f"{name} {array.dtype} {array.shape}".encode())

@@ -24,14 +24,13 @@ from tacit.errors import ArgumentError
 from tacit.evaluation.evaluate import FIRST_EXECUTED, execute
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.constraint import Constraint
+from tacit.inference.counts.counts import TableMethod
 from tacit.inference.counts.many_data_sets import VisitCounts
-from tacit.inference.counts.method import TableMethod
-from tacit.inference.counts.visits import visits_of
+from tacit.inference.counts.model import visits_of
 from tacit.inference.experts import ExpertSteps, as_simulated
 from tacit.inference.infer import check_task, check_unused, infer
 from tacit.inference.loop import Inference
-from tacit.inference.method import Method, NamedMethod
-from tacit.inference.methods import chosen_method
+from tacit.inference.method import Method, NamedMethod, chosen_method
 from tacit.runs.resumable_run import ProgressCallback
 from tacit.sufficiency.answer import Answer, History, recommend, words, worth_of
 from tacit.sufficiency.learning_curve import LearningCurve, learning_curve, policy_values
@@ -86,26 +85,23 @@ def sufficient(
     check_seed(seed)
     check_task(task)
     check_confidence(confidence)
-    if not np.isfinite(reward):
-        raise ArgumentError(f"reward must be a finite number, not {reward!r}")
-    if limit < len(demonstrations):
-        raise ArgumentError(f"limit {limit} is below the {len(demonstrations)} demonstrations")
+    check_goal(reward, limit, len(demonstrations))
     chosen = chosen_method(method, task)
-    asked: dict[str, Any] = {
-        "method": chosen,
-        "confidence": confidence,
-        "wanted": reward,
-        "seed": seed,
-    }
+    asked = {"method": chosen, "confidence": confidence, "wanted": reward, "seed": seed}
     if isinstance(chosen, TableMethod) and isinstance(task, TabularTask):
         check_unused(chosen, task, forward=forward, threads=threads, folder=folder)
-        decided = partial(decide, task, **asked)
-        hopeless = reward > best_reward(task)
-    else:
-        asked |= {"forward": forward, "folder": folder, "threads": threads, "progress": progress}
-        decided = partial(decide_by_acting, task, **asked)
-        hopeless = False
-    return asked_again(decided, demonstrations, None if hopeless else collect, limit)
+        more = None if reward > best_reward(task) else collect
+        return asked_again(partial(decide, task, **asked), demonstrations, more, limit)
+    asked |= {"forward": forward, "folder": folder, "threads": threads, "progress": progress}
+    return asked_again(partial(decide_by_acting, task, **asked), demonstrations, collect, limit)
+
+
+def check_goal(reward: float, limit: int, number: int) -> None:
+    """The reward is a number, and the demonstrations are not too many already."""
+    if not np.isfinite(reward):
+        raise ArgumentError(f"reward must be a finite number, not {reward!r}")
+    if limit < number:
+        raise ArgumentError(f"limit {limit} is below the {number} demonstrations")
 
 
 def asked_again(

@@ -21,7 +21,7 @@ from tacit.inference.encoder.method import CAICRL, SMALLEST, Memory
 from tacit.inference.encoder.voters import Voters
 from tacit.inference.gradient_steps import DRIFT_LIMITS, Minibatch, gradient_passes
 from tacit.inference.inputs import Inputs, Steps
-from tacit.inference.method import Learned
+from tacit.inference.method import Learned, Moment
 
 BOX = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
 RANDOM = np.random.default_rng(0)
@@ -264,9 +264,10 @@ def test_gacl_learns_from_the_reward_in_its_own_scale_and_the_discriminators_pra
     shaped, after = shaped_rewards(model, memory, rollout, 1.5)
     np.testing.assert_allclose(shaped, wanted, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(after.sums[:, 0], sums, rtol=1e-5)
-    learned, verdict = method.judge(Learned(model, None, memory), rollout, 0.8)
-    np.testing.assert_array_equal(verdict, shaped)
-    assert float(learned.memory.moments.seen) == 12
+    judged = method.judge(Learned(model, None, memory), rollout, Moment(0.8, False))
+    np.testing.assert_array_equal(judged.rewards, shaped)
+    assert judged.costs.shape == (6, 2, 0)
+    assert float(judged.learned.memory.moments.seen) == 12
 
 
 def test_the_discriminator_of_gacl_sees_the_action():

@@ -13,10 +13,11 @@ from tacit.control.planning import Dynamics
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.lab_tasks import chain
 from tacit.errors import ArgumentError, DemonstrationError
-from tacit.experiments.methods_cell import learn_constraint
 from tacit.inference.confidence import belief
-from tacit.inference.counts.method import TabularCAICRL, forward_control
-from tacit.inference.counts.visits import visits_of
+from tacit.inference.counts.counts import Counts, forward_control
+from tacit.inference.counts.likelihood import Likelihood
+from tacit.inference.counts.model import visits_of
+from tacit.inference.infer import infer
 
 COUNTED, LEARNED = ("visits", "visits-fallible"), ("independent", "abstain")
 
@@ -37,38 +38,38 @@ def data(task):
     return collect(train_expert(task), 20, seed=0)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        *itertools.product(["counts"], COUNTED),
-        *itertools.product(["evidence", "quantile"], LEARNED),
-    ],
-)
-def test_votes_that_fit_the_objective_are_accepted(settings):
-    objective, votes = settings
-    method = TabularCAICRL(objective=objective, votes=votes)
-    assert method.any_confidence == (objective != "quantile")
+def test_votes_that_fit_the_method_are_accepted():
+    for votes in COUNTED:
+        assert Counts(votes=votes).any_confidence
+    for objective, votes in itertools.product(["evidence", "quantile"], LEARNED):
+        method = Likelihood(objective=objective, votes=votes)
+        assert method.any_confidence == (objective != "quantile")
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [
-        *itertools.product(["counts"], LEARNED),
-        *itertools.product(["evidence", "quantile"], COUNTED),
-    ],
+    ("kind", "votes"),
+    [*itertools.product([Counts], LEARNED), *itertools.product([Likelihood], COUNTED)],
 )
-def test_votes_that_do_not_fit_the_objective_are_an_error_that_names_those_that_do(settings):
-    objective, votes = settings
+def test_votes_of_the_other_method_are_an_error_that_names_those_that_fit(kind, votes):
     with pytest.raises(ArgumentError) as caught:
-        TabularCAICRL(objective=objective, votes=votes)
+        kind(votes=votes)
     assert all(word in str(caught.value) for word in (LEARNED if votes in COUNTED else COUNTED))
 
 
-@pytest.mark.parametrize("field", ["objective", "votes", "reading"])
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        (Counts, "votes"),
+        (Counts, "reading"),
+        (Likelihood, "objective"),
+        (Likelihood, "votes"),
+        (Likelihood, "reading"),
+    ],
+)
 @pytest.mark.parametrize("value", ["nonsense", "", None, 3])
-def test_an_unknown_word_is_an_error_that_names_the_field(field, value):
-    with pytest.raises(ArgumentError, match=f"{field} must be one of"):
-        TabularCAICRL(**{field: value})
+def test_an_unknown_word_is_an_error_that_names_the_field(kind, field, value):
+    with pytest.raises(ArgumentError, match=f"{field} must be '"):
+        kind(**{field: value})
 
 
 def occupied(task, policy):
@@ -79,11 +80,11 @@ def occupied(task, policy):
     return total
 
 
-def control(task, data, constraint, confidence, reading):
+def control(task, data, model, confidence, reading):
     plan = forward_control(
         Dynamics.of(task),
-        jnp.asarray(constraint.alpha),
-        jnp.asarray(constraint.beta),
+        jnp.asarray(model.alpha),
+        jnp.asarray(model.beta),
         jnp.asarray(visits_of(task, data).mean(axis=0)),
         confidence,
         task.budget,
@@ -95,10 +96,10 @@ def control(task, data, constraint, confidence, reading):
 
 @pytest.mark.parametrize("confidence", [0.3, 0.7, 0.9])
 def test_the_policy_keeps_to_the_budget_of_its_reading(task, data, confidence):
-    constraint, _ = learn_constraint(task, data, confidence, TabularCAICRL())
-    above = stats.beta.sf(0.5, constraint.alpha, constraint.beta)
+    model = infer(task, data, confidence=confidence).constraint.model
+    above = stats.beta.sf(0.5, model.alpha, model.beta)
     mean = visits_of(task, data).mean(axis=0)
-    soft = 1 - stats.beta.ppf(1 - confidence, constraint.alpha, constraint.beta)
+    soft = 1 - stats.beta.ppf(1 - confidence, model.alpha, model.beta)
     bits = np.maximum(np.log2(confidence / above), 0)
     price = task.budget / (belief.BITS_PER_EPISODE * (1 - confidence))
     graded = 1 - np.exp(-price * bits)
@@ -107,7 +108,7 @@ def test_the_policy_keeps_to_the_budget_of_its_reading(task, data, confidence):
         ("graded", graded, task.budget),
         ("soft", soft, task.budget + mean @ soft),
     ):
-        policy = control(task, data, constraint, confidence, reading)
+        policy = control(task, data, model, confidence, reading)
         spent = (occupied(task, policy).sum(axis=1) * cost).sum()
         assert spent <= budget * (1 + 1e-6) or spent <= 1.06 * least_cost(task, cost)
 
@@ -120,18 +121,18 @@ def least_cost(task, cost):
 
 
 def test_a_rejected_state_is_hardly_ever_visited_by_the_hard_policy(task, data):
-    constraint, _ = learn_constraint(task, data, 0.7, TabularCAICRL(reading="hard"))
-    policy = control(task, data, constraint, 0.7, "hard")
-    rejected = ~constraint.allowed_map(0.7)
+    model = infer(task, data, method=Counts(reading="hard"), confidence=0.7).constraint.model
+    policy = control(task, data, model, 0.7, "hard")
+    rejected = ~model.allowed(0.7)
     assert rejected.any()
     assert occupied(task, policy)[rejected].sum() <= task.budget * (1 + 1e-6)
 
 
 def test_facts_tell_how_the_learning_ended(task, data):
-    _, counted = learn_constraint(task, data, 0.7, TabularCAICRL())
-    _, learned = learn_constraint(task, data, 0.7, TabularCAICRL("evidence", "abstain"))
-    assert set(counted) == {"rounds"}
-    assert set(learned) == {"visit_gap"}
+    counted = infer(task, data, method=Counts()).metrics
+    learned = infer(task, data, method=Likelihood(votes="abstain")).metrics
+    assert set(counted) - set(learned) == {"rounds"}
+    assert set(learned) - set(counted) == {"visit_gap"}
     assert counted["rounds"] >= 1
     assert learned["visit_gap"] >= 0
 
@@ -139,4 +140,4 @@ def test_facts_tell_how_the_learning_ended(task, data):
 def test_demonstrations_of_another_task_are_an_error(task):
     data = Trajectories.from_arrays([[20, 21, 22]], [[2, 2]], [[0.0, 0.0]])  # of a longer chain
     with pytest.raises(DemonstrationError, match="0 to 20"):
-        learn_constraint(task, data, 0.7, TabularCAICRL())
+        infer(task, data, confidence=0.7)

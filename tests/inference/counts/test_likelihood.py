@@ -13,8 +13,8 @@ from scipy import integrate, stats
 from scipy.special import betaincinv, betaln, digamma, logsumexp
 
 from tacit.control.planning import Dynamics
+from tacit.inference.confidence.belief import LEARNED_VOTES
 from tacit.inference.confidence.quantile import QuantileTable
-from tacit.inference.confidence.votes import LEARNED_VOTES
 from tacit.inference.counts import likelihood as learned_belief
 from tacit.inference.counts.likelihood import learn_votes
 
@@ -124,7 +124,7 @@ def climb(task, votes, probability, steps, rate):
 @pytest.mark.parametrize("votes", LEARNED_VOTES)
 def test_evidence_climbs_the_exact_bound(task, votes):
     found = learn(task, votes, None, STEPS)
-    wanted = climb(task, votes, None, STEPS, learned_belief.LEARNING_RATE)
+    wanted = climb(task, votes, None, STEPS, 0.1)
     np.testing.assert_allclose(found.alpha, wanted[0], atol=1e-6)
     np.testing.assert_allclose(found.beta, wanted[1], atol=1e-6)
 
@@ -132,7 +132,7 @@ def test_evidence_climbs_the_exact_bound(task, votes):
 @pytest.mark.parametrize("votes", LEARNED_VOTES)
 def test_quantile_climbs_the_exact_likelihood(task, votes):
     found = learn(task, votes, QuantileTable.build(0.3), STEPS)
-    wanted = climb(task, votes, 0.3, STEPS, learned_belief.LEARNING_RATE)
+    wanted = climb(task, votes, 0.3, STEPS, 0.1)
     reached = [0, 1, 2]
     np.testing.assert_allclose(found.alpha[np.array(reached)], wanted[0][reached], atol=2e-5)
     np.testing.assert_allclose(found.beta[np.array(reached)], wanted[1][reached], atol=2e-5)

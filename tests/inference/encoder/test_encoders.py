@@ -133,7 +133,7 @@ def test_places_differ_and_may_be_odd():
 def test_impossible_encoders_are_refused():
     key = jax.random.key(0)
     with pytest.raises(ArgumentError, match="'transformer' or 'bidaf' or 'attention', not 'lstm'"):
-        make_encoder("lstm", 3, 8, 2, 2, key=key)  # pyright: ignore[reportArgumentType]
+        make_encoder("lstm", 3, 8, 2, 2, key=key)
     with pytest.raises(ArgumentError, match="multiple of the number of heads, but 9"):
         make_encoder("transformer", 3, 9, 2, 2, key=key)
     with pytest.raises(ArgumentError, match="layers must be a whole number of at least 1"):

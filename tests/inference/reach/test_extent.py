@@ -7,12 +7,12 @@ import pytest
 import tacit
 from tacit.control.learner import Rollout
 from tacit.inference.experts import ExpertSteps
-from tacit.inference.reach.extent import LEVELS, RunningReach, extremes_of, followed, reach_of
-from tacit.inference.reach.method import Reach
+from tacit.inference.reach.extent import LEVELS, RunningExtent, extent_of, extremes_of, followed
+from tacit.inference.reach.model import Extent
 from tacit.inference.reach.quantities import Quantities
 
 LENGTH, WORLDS, QUANTITIES = 9, 3, 2
-AT_ZERO = Reach(jnp.zeros((QUANTITIES, 1)), jnp.zeros((QUANTITIES, 1)))
+AT_ZERO = Extent(jnp.zeros((QUANTITIES, 1)), jnp.zeros((QUANTITIES, 1)))
 
 
 def rollout(seed, rewards=1.0):
@@ -54,11 +54,11 @@ def written_out(rollouts, worth):
 @pytest.mark.parametrize("worth", [0.0, 3.0])
 def test_episodes_are_followed_over_rollouts_until_they_have_earned_enough(worth):
     rollouts = [rollout(seed) for seed in (1, 2, 3)]
-    running = RunningReach.start(WORLDS, AT_ZERO, worth)
+    running = RunningExtent.start(WORLDS, AT_ZERO, worth)
     for part in rollouts:
         running = followed(running, part)
     longest = written_out(rollouts, worth or np.inf)
-    reach = running.reach()
+    reach = running.extent()
     # The expert never moves from 0, so that to leave it once is enough.
     np.testing.assert_array_equal(reach.lowest, np.sort([v.min(axis=0) for v in longest], axis=0).T)
     np.testing.assert_array_equal(
@@ -73,10 +73,10 @@ def test_who_is_beyond_the_experts_for_a_moment_only_means_nothing_by_it():
     seen[5, 0, 0] = -3.0  # 1 of 270 steps
     seen[::15, 1, 0] = -3.0  # 18 of 270
     seen[::30, 2, 0] = 3.0  # 9 of 270
-    moving = Reach(jnp.full((QUANTITIES, 1), -1.0), jnp.full((QUANTITIES, 1), 2.0))
+    moving = Extent(jnp.full((QUANTITIES, 1), -1.0), jnp.full((QUANTITIES, 1), 2.0))
 
     def reach_beyond(experts):
-        running = RunningReach.start(WORLDS, experts, 0.0)
+        running = RunningExtent.start(WORLDS, experts, 0.0)
         for part in seen.reshape(30, LENGTH, WORLDS, QUANTITIES):
             running = followed(
                 running,
@@ -85,7 +85,7 @@ def test_who_is_beyond_the_experts_for_a_moment_only_means_nothing_by_it():
                     terminated=none, truncated=none,
                 ),
             )  # fmt: skip
-        return running.reach()
+        return running.extent()
 
     reach = reach_beyond(moving)
     np.testing.assert_array_equal(reach.lowest[0], [-3, -1, 0])
@@ -110,7 +110,7 @@ def test_experts_are_counted_where_they_acted_and_not_where_the_episode_ended():
             lengths=lengths,
         ),
     )
-    reach, extremes = reach_of(steps, Quantities())
+    reach, extremes = extent_of(steps, Quantities())
     for place in range(3):
         for quantity in range(4):
             for ends, who, when in (
@@ -127,8 +127,8 @@ def test_experts_are_counted_where_they_acted_and_not_where_the_episode_ended():
 
 
 def test_an_interrupted_count_keeps_the_last_episodes_and_begins_new_ones():
-    running = followed(RunningReach.start(WORLDS, AT_ZERO, 0.0), rollout(1))
-    cut = running.interrupted()
+    running = followed(RunningExtent.start(WORLDS, AT_ZERO, 0.0), rollout(1))
+    cut = running.forget_running()
     np.testing.assert_array_equal(cut.last.lowest, running.last.lowest)
     assert (np.asarray(cut.now.steps) == 0).all()
     assert (np.asarray(cut.now.earned) == 0).all()
@@ -139,7 +139,7 @@ def test_episodes_that_earn_next_to_nothing_show_no_will():
     part = rollout(1)
     paid = np.array([0.0, 1.0, 1.0], np.float32)
     part = part._replace(rewards=np.broadcast_to(paid, part.rewards.shape).copy())
-    reach = followed(RunningReach.start(WORLDS, AT_ZERO, 4.0), part).reach()
+    reach = followed(RunningExtent.start(WORLDS, AT_ZERO, 4.0), part).extent()
     # World 0 earns nothing, the others more than a quarter of 4 in their longer episode.
     assert np.isposinf(reach.lowest).sum(axis=1).tolist() == [1, 1]
     assert np.isneginf(reach.highest).sum(axis=1).tolist() == [1, 1]
@@ -157,7 +157,7 @@ def test_episodes_that_earn_next_to_nothing_show_no_will():
             axis=0,
         ),
     )
-    without = followed(RunningReach.start(WORLDS, AT_ZERO, 0.0), part).reach()
+    without = followed(RunningExtent.start(WORLDS, AT_ZERO, 0.0), part).extent()
     assert np.isfinite(without.lowest).all()
 
 
@@ -177,17 +177,17 @@ def test_who_may_err_has_been_where_it_stayed():
 
 def test_with_levels_an_episode_goes_as_far_as_it_dwells():
     ends = jnp.linspace(-10, 0, 101)[None]
-    experts = Reach(jnp.repeat(ends, 2, axis=0), jnp.full((2, 101), 20.0))
+    experts = Extent(jnp.repeat(ends, 2, axis=0), jnp.full((2, 101), 20.0))
     # 40 steps, of which 3 count: at -4.5, then beyond all, then nowhere beyond for long enough.
     seen = np.zeros((40, 3, 2), np.float32)
     seen[:3, 0, 0], seen[:3, 1, 0], seen[:2, 2, 0] = -4.5, -11, -8
     none = np.zeros((40, 3), bool)
-    running = RunningReach.start(3, experts, 0.0, LEVELS)
+    running = RunningExtent.start(3, experts, 0.0, LEVELS)
     running = followed(
         running,
         Rollout(seen, seen, np.zeros((40, 3, 1)), none * 1.0, none[..., None] * 1.0, none, none),
     )
-    beyond, between, inside = np.asarray(running.reach().lowest[0])
+    beyond, between, inside = np.asarray(running.extent().lowest[0])
     assert beyond == -11
     assert inside == 0
     # As far as the level next to -4.5, on the cautious side.

@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import ArgumentError
-from tacit.inference.constraint import LearnedConstraint
+from tacit.inference.constraint import Constraint
+from tacit.inference.constraint_model import Spaces
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.method import Reach
-from tacit.inference.reach.model import Extremes, ReachModel
+from tacit.inference.reach.model import Extent, Extremes, ReachModel
 
 BOX = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
 
 
 def reach(lowest, highest):
-    return Reach(
+    return Extent(
         jnp.asarray(np.sort(np.asarray(lowest, np.float32), axis=-1)),
         jnp.asarray(np.sort(np.asarray(highest, np.float32), axis=-1)),
     )
@@ -34,7 +34,9 @@ def model(experts, tempted, reading="graded"):
 
 
 def constraint(of, confidence=0.7):
-    return LearnedConstraint(of, confidence, BOX, True, {})
+    size = of.inputs.centre.shape[0]
+    seen = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)
+    return Constraint(of, confidence, Spaces(seen, BOX), True)
 
 
 # One quantity: 8 experts whose lowest values are -1.0, -0.9 ... -0.3; all reach 1.
@@ -81,7 +83,7 @@ def test_a_step_is_beyond_the_experts_where_it_is_doubted_only(value, widths):
 
 
 def test_the_least_supported_quantity_decides():
-    two = model(reach([[-1.0] * 4, [0.0] * 4], [[1.0] * 4, [2.0] * 4]), Reach.nowhere(2, 3))
+    two = model(reach([[-1.0] * 4, [0.0] * 4], [[1.0] * 4, [2.0] * 4]), Extent.nowhere(2, 3))
     alpha, beta = two.belief(jnp.array([[0.0, 1.0], [0.0, 3.0]]))
     np.testing.assert_array_equal(alpha, [5, 1])
     np.testing.assert_array_equal(beta, [1, 1])
@@ -121,7 +123,7 @@ def test_rules_say_what_is_forbidden_and_how_sure_that_is(confidence, limit, exp
 
 def test_rules_above_are_the_mirror_of_rules_below():
     turned = model(reach(-EXPERTS.highest, -EXPERTS.lowest), reach(-WANTED.highest, -WANTED.lowest))
-    (rule,) = turned.rules(0.9)
+    (rule,) = turned.rules(0.9, ())
     assert (rule.side, rule.limit) == ("above", pytest.approx(0.8))
     assert "at most 0.8" in str(rule)
 
@@ -143,7 +145,7 @@ def test_evidence_names_those_who_went_furthest():
 def test_a_saved_constraint_says_the_same(tmp_path):
     mine = constraint(MODEL)
     path = mine.save(tmp_path / "constraint.safetensors")
-    theirs = LearnedConstraint.load(path)
+    theirs = Constraint.load(path)
     values, idle = np.linspace(-4, 2, 50, dtype=np.float32)[:, None], np.zeros((50, 1), np.float32)
     for level in (0.3, 0.9):
         np.testing.assert_array_equal(
@@ -156,8 +158,8 @@ def test_a_saved_constraint_says_the_same(tmp_path):
 def test_a_network_has_no_rules():
     from tacit.inference.baselines.networks import ClassifierModel
 
-    inputs = Inputs.blank(2, BOX)
-    network = ClassifierModel.blank(inputs, {"hidden": [4]})
+    seen = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    network = ClassifierModel.blank(Spaces(seen, BOX), {"hidden": [4]})
     with pytest.raises(ArgumentError, match="nobody can read"):
         constraint(network).rules()
 

@@ -31,7 +31,7 @@ def cross_entropy(model: ClassifierModel, experts: Steps, policy: Steps) -> Floa
 
 @dataclass(frozen=True, kw_only=True)
 class BC2L(StepCosts):
-    """Settings of BC2L: those of all methods."""
+    """The method `bc2l`: a classifier tells the steps of experts, and its doubt is the cost."""
 
     name: ClassVar[str] = "bc2l"
     kind: ClassVar[type[ClassifierModel]] = ClassifierModel

@@ -43,7 +43,7 @@ class RewardScale(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GACL(StepCosts):
-    """Settings of GACL.
+    """The method `gacl`: a classifier of the experts' steps adds to the reward, and nothing costs.
 
     Fields:
         weight: of log D beside the reward.

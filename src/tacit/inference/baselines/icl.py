@@ -227,7 +227,7 @@ class Mixture(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ICL(StepCosts):
-    """Settings of ICL.
+    """The method `icl`: the cost that past policies run up and the experts keep within a budget.
 
     Fields:
         budget: mean cost of a step that experts and policy may have; not on top of the experts'.

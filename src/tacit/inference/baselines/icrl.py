@@ -34,7 +34,7 @@ from tacit.inference.trained import StepCosts
 
 @dataclass(frozen=True, kw_only=True)
 class ICRL(StepCosts):
-    """Settings of ICRL.
+    """The method `icrl`, also called MECL: the feasibility that makes the experts most likely.
 
     Fields:
         regulariser: how much forbidding costs.

@@ -29,7 +29,7 @@ SMALLEST_LOG = -11.5  # of a draw, log(1e-5): one draw near zero must not outwei
 
 @dataclass(frozen=True, kw_only=True)
 class VICRL(StepCosts):
-    """Settings of VICRL.
+    """The method `vicrl`: as `icrl`, with a Beta distribution over the feasibility of each step.
 
     Fields:
         regulariser: weight of the divergence from the prior.

@@ -13,21 +13,21 @@ from jaxtyping import Array, Float
 from tacit.argument_checks import check_choice
 from tacit.control.planning import Dynamics, occupancy, soft_value_iteration
 from tacit.environments.tabular import TabularTask
-from tacit.inference.confidence.belief import beta_divergence
-from tacit.inference.confidence.quantile import QuantileTable
-from tacit.inference.confidence.votes import (
+from tacit.inference.confidence.belief import (
     LEARNED_VOTES,
     LearnedVotes,
+    beta_divergence,
     initial_weights,
     learned_votes,
 )
-from tacit.inference.counts.method import TableMethod
+from tacit.inference.confidence.quantile import QuantileTable
+from tacit.inference.counts.counts import TableMethod
 
 Objective = Literal["evidence", "quantile"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 STEPS = 200
-LEARNING_RATE = 0.1
+ADAM = optax.adam(0.1)
 PRIOR_WEIGHT = 1.0
 
 
@@ -129,10 +129,9 @@ def learn_votes(
 
     where the policy is soft-optimal for r + temperature * v. Both expectations are exact sums over
     occupancies, recomputed at every step: the importance weights of equations 12 and 13 are 1.
-    Without a table (objective `evidence`) the bound also pays KL(belief || Beta(1, 1)) / N per
-    query, so that the belief narrows as N grows and stays at the prior where nobody goes.
+    Without a table (`evidence`) the bound also pays KL(belief || Beta(1, 1)) / N per query.
 
-    Args:
+    Arguments:
         dynamics: the task.
         visitors: how many experts visited each query.
         mean_visits: steps that an expert spends at each query, on average.
@@ -140,9 +139,8 @@ def learn_votes(
         horizon: steps of an episode.
         votes: how the encoder votes.
         table: the quantile at 1 - lambda for objective `quantile`; None for `evidence`.
-        steps: gradient steps.
+        steps: how many gradient steps.
     """
-    optimiser = optax.adam(LEARNING_RATE)
 
     def loss(weights: Array) -> tuple[Array, Array]:
         alpha, beta = learned_votes(weights, visitors, number, votes)
@@ -155,14 +153,12 @@ def learn_votes(
 
     def step(carry: tuple[Array, optax.OptState], _: None) -> tuple[tuple, None]:
         weights, state = carry
-        gradient, _ = jax.grad(loss, has_aux=True)(weights)
-        updates, state = optimiser.update(gradient, state)
+        updates, state = ADAM.update(jax.grad(loss, has_aux=True)(weights)[0], state)
         return (optax.apply_updates(weights, updates), state), None
 
-    weights = initial_weights(len(visitors), votes).astype(dynamics.rewards.dtype)
-    (weights, _), _ = jax.lax.scan(step, (weights, optimiser.init(weights)), None, length=steps)
-    _, gap = loss(weights)
-    return LearnedBelief(*learned_votes(weights, visitors, number, votes), gap)
+    first = initial_weights(len(visitors), votes).astype(dynamics.rewards.dtype)
+    (weights, _), _ = jax.lax.scan(step, (first, ADAM.init(first)), None, length=steps)
+    return LearnedBelief(*learned_votes(weights, visitors, number, votes), loss(weights)[1])
 
 
 def model_visits(dynamics: Dynamics, value: Float[Array, " X"], horizon: int) -> Float[Array, " X"]:

@@ -46,7 +46,7 @@ from tacit.inference.confidence.quantile import beta_quantile
 from tacit.inference.constraint_model import cost_of
 from tacit.inference.counts.likelihood import divergence_from_prior, log_feasibility
 from tacit.inference.encoder.belief_model import BeliefModel, BeliefShape, blank_steps, new_model
-from tacit.inference.encoder.encoders import ENCODERS, Encoder
+from tacit.inference.encoder.encoders import ENCODERS, Encoder, make_encoder
 from tacit.inference.encoder.memory import ExpertMemory, PolicyMemory
 from tacit.inference.encoder.model import GRANULARITIES, ConfidenceModel, Granularity
 from tacit.inference.encoder.voters import Voters, contrast, past_policies
@@ -78,7 +78,7 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CAICRL(TrainedMethod):
-    """The method `ca-icrl`, the paper's own.
+    """The method `ca-icrl`, the paper's own: experts vote on every step through an encoder.
 
     Fields:
         objective: `quantile` (the paper's), `evidence` or `contrast`.
@@ -118,6 +118,7 @@ class CAICRL(TrainedMethod):
     temptations: int = 8
 
     name: ClassVar[str] = "ca-icrl"
+    heeds_confidence: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,7 +129,11 @@ class CAICRL(TrainedMethod):
         check_choice("votes", self.votes, DEEP_VOTES)
         check_choice("reading", self.reading, READINGS)
         if isinstance(self.encoder, type) and issubclass(self.encoder, Encoder):
-            object.__setattr__(self, "encoder", self.encoder.name)
+            # One that only inherits a name would be taken for the one it inherits from.
+            name = self.encoder.__dict__.get("name")
+            if name is None:
+                raise ArgumentError(f"encoder {self.encoder.__name__} has no `name` of its own")
+            object.__setattr__(self, "encoder", name)
         check_choice("encoder", self.encoder, tuple(ENCODERS))
         check_choice("granularity", self.granularity, GRANULARITIES)
         check_count("window", self.window)
@@ -144,6 +149,11 @@ class CAICRL(TrainedMethod):
     def any_confidence(self) -> bool:
         """The paper's objective trains for one confidence."""
         return self.objective != "quantile"
+
+    def check_sizes(self, observed: int) -> None:
+        """The encoder must be one that can be made like this; nothing is computed."""
+        sizes = str(self.encoder), observed, self.width, self.heads, self.layers
+        jax.eval_shape(partial(make_encoder, *sizes, key=jax.random.key(0)))
 
     def made(self, experts: int) -> BeliefShape:
         """The shapes of the belief for N experts."""
