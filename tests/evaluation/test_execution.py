@@ -1,6 +1,5 @@
 """The execution phase on simulated tasks, against exact numbers where there are any."""
 
-import importlib
 import re
 from types import SimpleNamespace
 
@@ -35,10 +34,14 @@ class TrueRule:
     """Feasible is what the task's costs allow."""
 
     confidence = 0.8
+    promises = over_time = False
 
     def feasibility(self, observations, actions, confidence=None):
         places = observations[..., :-1].argmax(axis=-1)
         return (CHAIN.costs[places, actions[..., 0].astype(int)] <= 0).astype(float)
+
+    def cost(self, observations, actions):
+        return 1 - self.feasibility(observations, actions)
 
 
 def lower(observations):
@@ -204,9 +207,7 @@ def printed(monkeypatch, capsys):
     monkeypatch.setattr(console, "width", 200)
 
     def run(result, *arguments):
-        # The package's own name `evaluate` is the command, not its module.
-        module = importlib.import_module("tacit.command_line.evaluate")
-        monkeypatch.setattr(module, "load", lambda folder: result)
+        monkeypatch.setattr("tacit.inference.result.load", lambda folder: result)
         main(["evaluate", "some-folder", *arguments])
         return re.sub(r"[\s│┃]+", " ", capsys.readouterr().out)
 
@@ -215,6 +216,7 @@ def printed(monkeypatch, capsys):
 
 def test_the_command_shows_both_phases(printed):
     result = result_of(upper, training=[[4, 0, 1, 8], [2, 2, 0, 8]])
+    result.constraint.promises = True
     text = printed(result, "--episodes", "50")
     report = evaluate(result, episodes=50)
     assert "training (last 2 episodes) execution (seeds 51 to 100)" in text
@@ -234,7 +236,10 @@ def test_the_command_keeps_its_numbers_when_nothing_violates(printed, monkeypatc
     free = tacit.make("BiasedPendulum", horizon=5, limit=-9.0)
     result = result_of(tilt, free)
     result.constraint = SimpleNamespace(
-        confidence=0.8, feasibility=lambda observations, *_: np.ones(observations.shape[:-1])
+        confidence=0.8,
+        promises=True,
+        over_time=True,
+        feasibility=lambda observations, *_: np.ones(observations.shape[:-1]),
     )
     text = printed(result, "--episodes", "4")
     assert "calibration error (ECE) unknown" in text
