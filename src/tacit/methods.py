@@ -1,30 +1,4 @@
 """The methods by their names: `tacit.methods.VICRL(learning_rate=1e-3)`."""
 
-from tacit.inference.baselines.bc2l import BC2L
-from tacit.inference.baselines.gacl import GACL
-from tacit.inference.baselines.icl import ICL
-from tacit.inference.baselines.icrl import ICRL
-from tacit.inference.baselines.vicrl import VICRL
-from tacit.inference.counts.counts import Counts
-from tacit.inference.counts.likelihood import Likelihood
-from tacit.inference.encoder.method import CAICRL
-from tacit.inference.method import METHODS, ExactMethod, Method
-from tacit.inference.methods import default_method, find_method
-from tacit.inference.reach.method import Reach
-
-__all__ = [
-    "BC2L",
-    "CAICRL",
-    "GACL",
-    "ICL",
-    "ICRL",
-    "METHODS",
-    "VICRL",
-    "Counts",
-    "ExactMethod",
-    "Likelihood",
-    "Method",
-    "Reach",
-    "default_method",
-    "find_method",
-]
+from tacit.inference.methods import *  # noqa: F403
+from tacit.inference.methods import __all__ as __all__

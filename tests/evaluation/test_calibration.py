@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.command_line.expert import simulated
 from tacit.control.play import play
 from tacit.environments.lab_tasks import chain
+from tacit.environments.tabular_world import simulator_of
 from tacit.errors import ArgumentError, TaskError
 from tacit.evaluation import simulated_calibration
 from tacit.evaluation.calibration import (
@@ -185,7 +185,7 @@ def test_a_task_without_infeasible_trajectories_is_an_error(result):
 
 
 CHAIN = chain(length=11, limit=-2, horizon=8, reward_scale=3)
-SIMULATED = simulated(CHAIN)
+SIMULATED = simulator_of(CHAIN)
 
 
 class Rule:

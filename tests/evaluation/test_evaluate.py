@@ -5,11 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
+from tacit.control.table_policy import TablePolicy
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_world import simulator_of
 from tacit.errors import ArgumentError
 from tacit.evaluation.evaluate import evaluate
-from tacit.inference.counts.model import TabularConstraint
+from tacit.inference.constraint import Constraint
+from tacit.inference.counts.model import TableModel
 from tacit.inference.result import Result
 
 STATES, ACTIONS, HORIZON = 3, 2, 3
@@ -31,8 +33,9 @@ def result_on(task):
     random = np.random.default_rng(9)
     policy = random.dirichlet(np.ones(ACTIONS), (task.horizon, STATES))
     ones = np.ones(STATES * ACTIONS)
-    rule = TabularConstraint(ones, ones, 0.5, "hard", 0.02, ACTIONS, "pair")
-    return Result(rule, policy, {}, {}, task)
+    model = TableModel(ones, ones, "hard", 0.02, ACTIONS, "pair")
+    rule = Constraint(model, 0.5, model.spaces(), True)
+    return Result(rule, TablePolicy(policy), {}, {"method": "counts"}, task)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +71,7 @@ def numbers(report):
 def test_exact_numbers_are_the_sums_over_all_trajectories(task, result):
     report = evaluate(result)
     assert report.episodes is None
-    for found, wanted in zip(numbers(report), written_out(task, result.policy), strict=True):
+    for found, wanted in zip(numbers(report), written_out(task, result.policy.table), strict=True):
         assert found.value == pytest.approx(wanted, abs=1e-12)
         assert found.low == found.value == found.high
 
@@ -76,7 +79,7 @@ def test_exact_numbers_are_the_sums_over_all_trajectories(task, result):
 def test_sampled_numbers_agree_with_the_exact_ones_within_their_intervals(task, result):
     report = evaluate(result, episodes=4000, seed=3)
     assert report.episodes == 4000
-    for found, wanted in zip(numbers(report), written_out(task, result.policy), strict=True):
+    for found, wanted in zip(numbers(report), written_out(task, result.policy.table), strict=True):
         width = found.high - found.low
         assert 0 < width < 0.2
         assert found.low <= found.value <= found.high
@@ -90,7 +93,7 @@ def test_one_seed_gives_one_report_and_another_seed_another(result):
 
 def test_a_result_can_be_judged_on_another_task(result):
     other = tiny(2)
-    wanted = written_out(other, result.policy)
+    wanted = written_out(other, result.policy.table)
     assert evaluate(result, other).violation.value == pytest.approx(wanted[0], abs=1e-12)
     assert evaluate(result, other).reward.value == pytest.approx(wanted[1], abs=1e-12)
     assert evaluate(result).reward.value != pytest.approx(wanted[1], abs=1e-3)

@@ -55,7 +55,9 @@ def test_levels_must_differ_and_be_levels(point):
     with pytest.raises(ArgumentError, match="between 0 and 1"):
         tacit.tradeoff(*point, confidences=(0.5, 1.5))
     with pytest.raises(ArgumentError, match="one confidence only"):
-        tacit.tradeoff(*point, objective="quantile")
+        tacit.tradeoff(*point, method="ca-icrl")
+    with pytest.raises(ArgumentError, match=r"did you mean reach\?"):
+        tacit.tradeoff(*point, method="rech")
 
 
 def test_the_command_writes_a_table_and_a_figure(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""CA-ICRL over numbers and confidences: cells are kept, rows are honest about their seeds."""
+"""The default method over numbers and confidences: cells are kept, rows are honest about their seeds."""
 
 import json
 
@@ -20,7 +20,7 @@ def record(seed, violated, reward=10.0):
     rows[:, 0] = reward
     rows[:violated, 2] = 1
     rows[:, 1] = reward * (1 - rows[:, 2])
-    return Record("ca-icrl", seed, 1000, 0.1, rows.tolist(), rows.tolist(), {}, {})
+    return Record("reach", seed, 1000, 0.1, rows.tolist(), rows.tolist(), {}, {})
 
 
 def test_the_interval_of_a_row_is_the_wider_of_seeds_and_episodes():
@@ -54,7 +54,7 @@ def test_all_numbers_and_levels_are_run_and_written(tmp_path, monkeypatch):
         tmp_path, COMPARISON, numbers=(5, 20), confidences=(0.5, 0.9), seeds=(1, 2)
     )
     assert asked == [
-        (f"{size}-{level}", size, level, ("ca-icrl",), (1, 2))
+        (f"{size}-{level}", size, level, ("reach",), (1, 2))
         for size in (5, 20)
         for level in (0.5, 0.9)
     ]

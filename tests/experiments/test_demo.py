@@ -8,11 +8,11 @@ import pytest
 import tacit
 from tacit.command_line import main
 from tacit.control.expert import Expert
+from tacit.control.table_policy import TablePolicy
 from tacit.environments.lab_tasks import grid_world
 from tacit.evaluation.intervals import Estimate
-from tacit.experiments.demo import CONFIDENCES, Demonstration, Row, run_demo
-from tacit.experiments.demo_page import demo_page
-from tacit.inference.counts.model import TabularConstraint
+from tacit.experiments.demo import CONFIDENCES, Demonstration, Row, demo_page, run_demo
+from tacit.inference.counts.counts import Counts
 from tacit.reports.page import page_html, write_page
 from tacit.sufficiency.answer import Answer
 from tacit.sufficiency.learning_curve import LearningCurve
@@ -43,21 +43,15 @@ def made_up(**changes):
     """What a demo might have found on a 3 x 5 grid, without any learning."""
     task = grid_world((".....", "S.x.G", "....."))
     states = task.number_of_states
-    constraint = TabularConstraint(
-        alpha=np.linspace(1, 8, states),
-        beta=np.linspace(6, 1, states),
-        confidence=0.7,
-        reading="graded",
-        budget=task.budget,
-        number_of_actions=task.number_of_actions,
-        rule_on="state",
+    constraint = Counts().constraint(
+        task, np.linspace(1, 8, states), np.linspace(6, 1, states), confidence=0.7
     )
     policy = np.full((task.horizon, states, 5), 0.2)
     fields = {
         "task": task,
         "expert": Expert(task, policy, violation=0.012, reward=-7.25, multiplier=3.0),
         "discarded": 42,
-        "result": tacit.Result(constraint, policy, {}, {}, task),
+        "result": tacit.Result(constraint, TablePolicy(policy), {}, {}, task),
         "rows": [
             Row(
                 confidence=float(level),

@@ -13,7 +13,6 @@ from tacit.environments.registry import make
 from tacit.experiments import drivers as experiment
 from tacit.experiments.drivers import TIME_GAP, Drivers, driving_settings, feasibility_at, held
 from tacit.highway.observation import GAP_AHEAD, SPEED
-from tacit.inference.constraint import LearnedConstraint
 from tacit.inference.inputs import Inputs
 from tacit.inference.reach.method import Reach
 from tacit.inference.reach.model import Extremes, ReachModel

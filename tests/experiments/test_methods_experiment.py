@@ -16,7 +16,7 @@ import pytest
 import tacit
 from tacit.command_line import main
 from tacit.errors import ArgumentError, StorageError, TacitError
-from tacit.experiments import methods_workers
+from tacit.experiments import methods as experiment
 from tacit.experiments.methods import run_methods
 from tacit.experiments.methods_cell import NAMES, Comparison, Record
 from tacit.experiments.methods_table import (
@@ -41,7 +41,7 @@ def write_experts(path, number=6, observed=4):
         actions=random.uniform(-1, 1, (number, 12, 1)).astype(np.float32),
         rewards=np.ones((number, 12), np.float32),
         lengths=np.full(number, 12),
-    ).to_npz(path)
+    ).save(path)
     return path
 
 
@@ -123,7 +123,7 @@ def test_the_files_hold_settings_commands_versions_and_tables(finished, comparis
 
 def test_finished_cells_are_not_run_again(finished, comparison, monkeypatch):
     before = {path: path.read_bytes() for path in finished.out.rglob("*") if path.is_file()}
-    monkeypatch.setattr(methods_workers, "run_cell", None)
+    monkeypatch.setattr(experiment, "run_cell", None)
     again = run_methods(finished.out, comparison, methods=LEARNED, seeds=(3,))
     assert again == finished.records
     assert before == {path: path.read_bytes() for path in finished.out.rglob("*") if path.is_file()}
@@ -141,7 +141,7 @@ def test_a_cell_killed_before_its_record_was_written_ends_the_same(finished, com
 
 
 def test_the_command_shown_is_read_back_as_the_same_comparison(finished, monkeypatch, capsys):
-    monkeypatch.setattr(methods_workers, "run_cell", None)
+    monkeypatch.setattr(experiment, "run_cell", None)
     monkeypatch.setenv("COLUMNS", "200")
     before = (finished.out / "methods.md").read_bytes()
     main(shlex.split(json.loads((finished.out / "methods.json").read_text())["command"])[1:])
@@ -207,8 +207,8 @@ def made_up(method, seed, violated, reward):
     return Record(method, seed, 8, 1.5, rows[:2], rows, {}, {})
 
 
-def test_tests_against_ca_icrl_from_three_seeds_on():
-    records = [made_up("ca-icrl", seed, 0, 10.0 + seed) for seed in (1, 2, 3)]
+def test_tests_against_reach_from_three_seeds_on():
+    records = [made_up("reach", seed, 0, 10.0 + seed) for seed in (1, 2, 3)]
     records += [made_up("icrl", seed, seed, 2.0 + seed) for seed in (1, 2, 3)]
     records += [made_up("none", seed, 0, 12.0) for seed in (1, 2, 3)]
     first, second, third = summaries(records)
@@ -242,9 +242,8 @@ def test_the_command_spells_settings_as_they_are_read(tmp_path):
 def worker(text):
     """A stand-in for the process of a cell: where its record goes is its first argument."""
 
-    def command(out, cell, threads):
-        file = out / "cells" / f"{cell[0]}-{cell[1]}.json"
-        return [sys.executable, "-c", text, str(file), *map(str, cell)]
+    def command(cell, threads):
+        return [sys.executable, "-c", text, str(cell.file), cell.method, str(cell.seed)]
 
     return command
 
@@ -258,7 +257,7 @@ def test_cells_run_in_processes_and_failures_do_not_stop_the_others(tmp_path, mo
         "pathlib.Path(file).write_text(json.dumps(dict(method=method, seed=int(seed), steps=8,"
         "minutes=1., training=rows, execution=rows, settings={}, versions={})))"
     )
-    monkeypatch.setattr(methods_workers, "worker_command", worker(text))
+    monkeypatch.setattr(experiment, "worker_command", worker(text))
     told = []
     asked = {"methods": ["none"], "processes": 2, "notice": told.append}
     plain = Comparison("BiasedPendulum", {})
@@ -272,17 +271,17 @@ def test_cells_run_in_processes_and_failures_do_not_stop_the_others(tmp_path, mo
 
 
 def test_stopping_stops_the_processes(tmp_path, monkeypatch):
-    monkeypatch.setattr(methods_workers, "worker_command", worker("import time; time.sleep(600)"))
+    monkeypatch.setattr(experiment, "worker_command", worker("import time; time.sleep(600)"))
     started = []
-    own = methods_workers.start
+    own = experiment.start
     monkeypatch.setattr(
-        methods_workers, "start", lambda *given: started.append(own(*given)) or started[-1]
+        experiment, "start", lambda *given: started.append(own(*given)) or started[-1]
     )
 
     def stop(seconds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(methods_workers, "time", SimpleNamespace(sleep=stop))
+    monkeypatch.setattr(experiment, "time", SimpleNamespace(sleep=stop))
     with pytest.raises(KeyboardInterrupt):
         run_methods(
             tmp_path, Comparison("BiasedPendulum", {}), methods=["none"], seeds=(1, 2), processes=2
@@ -312,7 +311,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (["--methods", "magic", "--quick"], "methods are none, ca-icrl"),
+        (["--methods", "magic", "--quick"], "methods are none, reach"),
         (["--train", "world=3"], "did you mean worlds"),
         (["--train", "steps=3"], "train cannot set 'steps'"),
         (["--task", "BlockedAntt"], "did you mean BlockedAnt"),

@@ -15,8 +15,8 @@ from tacit.evaluation.coverage import (
 )
 from tacit.evaluation.intervals import mean_intervals
 from tacit.experiments.coverage_cell import allowed_sets, performances
+from tacit.inference.counts.counts import Counts
 from tacit.inference.counts.many_data_sets import VisitCounts, learn_beliefs
-from tacit.inference.counts.method import TabularCAICRL
 
 CONFIDENCES = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 NUMBERS = (5, 20, 100)
@@ -59,7 +59,7 @@ def test_confidence_means_what_it_says_on_a_task_from_arrays(seed, scale):
     for number in NUMBERS:
         data_sets = [collect(expert, number, seed=1000 * number + own) for own in range(DATA_SETS)]
         counts = VisitCounts.of(task, data_sets)
-        beliefs = learn_beliefs(task, counts, CONFIDENCES, TabularCAICRL())
+        beliefs = learn_beliefs(task, counts, CONFIDENCES, Counts())
         violation, reward = performances(task, counts, beliefs, CONFIDENCES, "graded")
         _, low, high = mean_intervals(violation)
         assert (high <= 1 - CONFIDENCES).all(), "the promise"

@@ -36,7 +36,7 @@ def runs(tmp_path_factory):
         steps=1600,
         train={"worlds": 8, "rollout": 20, "minibatch": 80, "epochs": 1, "hidden": (8,)},
     )
-    run_methods(folder / "all", comparison, methods=("none", "ca-icrl", "bc2l"), seeds=(1,))
+    run_methods(folder / "all", comparison, methods=("none", "reach", "bc2l"), seeds=(1,))
     return folder / "all"
 
 
@@ -50,7 +50,7 @@ def test_every_finished_run_is_judged_and_drawn(runs, tmp_path, capsys, monkeypa
     main(["experiment", "run", "rule", "--out", str(tmp_path), "--runs", str(runs)])
     assert "bc2l" in capsys.readouterr().out
     rows = json.loads((tmp_path / "rule.json").read_text())["rows"]
-    assert [(row["method"], row["seed"]) for row in rows] == [("ca-icrl", 1), ("bc2l", 1)]
+    assert [(row["method"], row["seed"]) for row in rows] == [("reach", 1), ("bc2l", 1)]
     for row in rows:
         assert len(row["recovery"]) == 3
         assert all(0 <= area <= 1 for area in row["recovery"])
@@ -80,13 +80,13 @@ def test_calibration_can_be_left_out_and_measured_later(runs, tmp_path, monkeypa
 
 
 def test_seeds_are_summed_up_with_intervals_and_tests():
-    rows = [Row("ca-icrl", seed, [0.98 + 0.005 * seed] * 3, 0.1) for seed in (1, 2, 3)]
+    rows = [Row("reach", seed, [0.98 + 0.005 * seed] * 3, 0.1) for seed in (1, 2, 3)]
     rows += [Row("vicrl", seed, [0.5, 0.7, 0.6 + 0.03 * seed], 0.5) for seed in (1, 2, 3)]
     rows += [Row("icl", 1, [0.9] * 3, None, "too few of a kind")]
     _, (first, second, third) = summed_table(rows)
     areas = np.array([0.985, 0.990, 0.995])
     half = stats.t.ppf(0.975, 2) * areas.std(ddof=1) / np.sqrt(3)
-    assert first[:4] == ["ca-icrl", "3", f"0.990 [{0.99 - half:.3f}, 1.000]", "–"]
+    assert first[:4] == ["reach", "3", f"0.990 [{0.99 - half:.3f}, 1.000]", "–"]
     p = stats.ttest_ind(areas, 0.6 + 0.01 * np.array([1, 2, 3])).pvalue
     assert second[3] == f"{p:.0e}"
     assert second[4:] == ["0.500 [0.500, 0.500]", "–"]
@@ -99,7 +99,7 @@ def test_what_is_missing_is_named(runs, tmp_path):
     alone = tmp_path / "alone"
     (alone / "cells").mkdir(parents=True)
     (alone / "settings.json").write_bytes((runs / "settings.json").read_bytes())
-    with pytest.raises(ArgumentError, match=r"none of ca-icrl, .* has finished"):
+    with pytest.raises(ArgumentError, match=r"none of reach, .* has finished"):
         run_rule(tmp_path / "out", alone)
     with pytest.raises(ArgumentError, match=r"'vicr'.*vicrl"):
         run_rule(tmp_path / "out", runs, methods=("vicr",))

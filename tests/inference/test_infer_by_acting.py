@@ -11,8 +11,14 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.control.actor import Actor
+from tacit.control.multiplier import Multiplier
 from tacit.control.settings import PPO
 from tacit.errors import ArgumentError, DemonstrationError, StorageError
+from tacit.inference.baselines.bc2l import BC2L
+from tacit.inference.baselines.icrl import ICRL
+from tacit.inference.encoder.method import CAICRL
+from tacit.inference.reach.method import Reach
 from tacit.inference.result import CONSTRAINT_FILE, POLICY_FILE, SUMMARY_FILE
 from tacit.runs.array_file import read_arrays
 from tacit.runs.metrics_file import read_metrics
@@ -20,19 +26,19 @@ from tacit.runs.metrics_file import read_metrics
 TASK = tacit.make("BiasedPendulum", horizon=12)
 SETTINGS = PPO(steps=4 * 16 * 4, worlds=4, rollout=16, minibatch=32, epochs=2, hidden=(8,))
 SMALL = {"minibatch": 16, "passes": 2, "rows": 32, "rounds": 3, "every": 2}
-CLASSIFIER = {"method": "bc2l", "forward": SETTINGS, "hidden": (8,), **SMALL}
-VOTING = {
-    "method": "ca-icrl",
-    "forward": SETTINGS,
-    "reading": "hard",
-    "encoder": "bidaf",
-    "width": 8,
-    "tokens": 2,
-    "voters": 6,
-    "compared": 4,
-    "temptations": 2,
+CLASSIFIER = {"method": BC2L(hidden=(8,), **SMALL), "forward": SETTINGS}
+OTHER = BC2L(hidden=(8,), **{**SMALL, "minibatch": 32})
+VOTES = CAICRL(
+    objective="evidence",
+    reading="hard",
+    encoder="bidaf",
+    width=8,
+    tokens=2,
+    voters=6,
+    compared=4,
     **SMALL,
-}
+)
+VOTING = {"method": VOTES, "forward": SETTINGS}
 RANDOM = np.random.default_rng(0)
 SEEN = RANDOM.normal(0, 0.01, (7, 4)).astype(np.float32)
 DONE = RANDOM.uniform(-1, 1, (7, 1)).astype(np.float32)
@@ -70,7 +76,8 @@ def voted():
 
 
 def test_a_result_has_a_constraint_a_policy_and_how_they_came_about(result):
-    assert isinstance(result, tacit.SimulatedResult)
+    assert isinstance(result, tacit.Result)
+    assert result.method == "bc2l"
     assert result.task is TASK
     assert result.constraint.confidence == 0.7
     assert result.constraint.facts == {
@@ -105,11 +112,16 @@ def test_a_folder_holds_the_run_and_the_result(result, folder):
 
 def test_a_loaded_result_is_the_one_that_was_saved(result, folder):
     back = tacit.load(folder)
-    assert isinstance(back, tacit.SimulatedResult)
+    assert isinstance(back, tacit.Result)
+    assert back.method == "bc2l"
+    assert isinstance(back.policy, Actor)
     assert back.constraint.cost(SEEN, DONE).tobytes() == (
         result.constraint.cost(SEEN, DONE).tobytes()
     )
     np.testing.assert_array_equal(back.policy(SEEN), result.policy(SEEN))
+    actions, state = back.policy.predict(SEEN)
+    np.testing.assert_array_equal(actions, result.policy.predict(SEEN)[0])
+    assert state is None
     np.testing.assert_array_equal(back.training, result.training)
     assert back.metrics == result.metrics
     assert back.settings["settings"]["hidden"] == [8]
@@ -140,10 +152,13 @@ def test_the_same_call_again_learns_nothing_and_gives_the_same(result, folder):
     ("changes", "words"),
     [
         ({"seed": 4}, "seed: 3 there, 4 here"),
-        ({"minibatch": 32}, "settings.minibatch: 16 there, 32 here"),
+        (
+            {"method": BC2L(hidden=(8,), **{**SMALL, "minibatch": 32})},
+            r"settings\.minibatch: 16 there, 32",
+        ),
         ({"confidence": 0.9}, "confidence: 0.7 there, 0.9 here"),
-        ({"forward": dataclasses.replace(SETTINGS, clip=0.1)}, "ppo.clip"),
-        ({"method": "icrl"}, "method"),
+        ({"forward": dataclasses.replace(SETTINGS, clip=0.1)}, r"ppo\.clip"),
+        ({"method": ICRL(hidden=(8,), **SMALL)}, "method"),
     ],
 )
 def test_a_folder_is_not_taken_for_another_run(result, folder, changes, words):
@@ -164,8 +179,8 @@ def test_a_constraint_needs_neither_the_data_nor_this_process(voted, tmp_path):
     program = (
         "import jax, numpy as np\n"
         "jax.config.update('jax_disable_most_optimizations', True)\n"
-        "from tacit.inference.constraint import LearnedConstraint\n"
-        "constraint = LearnedConstraint.load('constraint.safetensors')\n"
+        "import tacit\n"
+        "constraint = tacit.Constraint.load('constraint.safetensors')\n"
         "steps = np.load('steps.npz')\n"
         "for level in (0.5, 0.8, 0.95):\n"
         "    print(constraint.feasibility(steps['seen'], steps['done'], level).tobytes().hex())\n"
@@ -185,25 +200,19 @@ def test_a_constraint_needs_neither_the_data_nor_this_process(voted, tmp_path):
     ]
 
 
-def test_a_method_or_setting_that_is_misspelt_is_an_error_with_a_hint():
-    with pytest.raises(ArgumentError, match=r"ca-icrl, icrl.*'icrll'; did you mean icrl\?"):
+def test_a_method_that_is_misspelt_is_an_error_with_a_hint():
+    with pytest.raises(ArgumentError, match=r"method must be .*'icrll'; did you mean icrl\?"):
         tacit.infer(TASK, DATA, method="icrll")
-    with pytest.raises(ArgumentError, match=r"no setting 'minibach'.*did you mean minibatch"):
-        tacit.infer(TASK, DATA, method="icrl", minibach=3)
-    with pytest.raises(ArgumentError, match="no setting 'reading'"):
-        tacit.infer(TASK, DATA, method="icrl", reading="soft")
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"objective": "counts", "votes": "abstain"}, "does not go with"),
-        ({"objective": "nonsense"}, "objective"),
-        ({"encoder": "nonsense"}, "encoder"),
-        ({"passes": 0}, "passes"),
-        ({"past": 1.5}, r"past must lie in \[0, 1\]"),
-        ({"learning_rate": float("nan")}, "learning_rate"),
-        ({"budget": -1}, "budget"),
+        ({"method": "counts"}, "'reach'"),
+        ({"method": Reach(about=(9,))}, "no quantity 9; there are 4"),
+        ({"method": Reach(ratios="0/7")}, "no quantity 7; there are 4"),
+        ({"method": Reach(ratios="7")}, "like 22/6"),
+        ({"method": CAICRL(width=9)}, "multiple of the number of heads, but 9"),
         ({"confidence": 1.0}, "between 0 and 1"),
         ({"seed": -1}, "seed"),
         ({"forward": tacit.PPO(charge_once=True)}, "charge_once is for a cost of 0 or 1"),
@@ -257,9 +266,10 @@ def chain():
 
 def test_on_a_tabular_task_the_others_learn_by_sampling(chain):
     task, walks = chain
-    chosen = {**CLASSIFIER, "method": "icrl"}
+    chosen = {**CLASSIFIER, "method": ICRL(hidden=(8,), **SMALL)}
     result = tacit.infer(task, walks, **chosen)
-    assert isinstance(result, tacit.SimulatedResult)
+    assert isinstance(result, tacit.Result)
+    assert result.task is task
     assert result.settings["task"] == task.name
     observations = np.eye(12, dtype=np.float32)[:11]
     cost = result.constraint.cost(observations, np.zeros(11, np.int64))
@@ -267,18 +277,46 @@ def test_on_a_tabular_task_the_others_learn_by_sampling(chain):
     assert len(result.training) > 0
 
 
-def test_ca_icrl_on_a_tabular_task_takes_settings_of_ppo_only_if_it_is_to_sample(chain):
-    task, walks = chain
-    with pytest.raises(ArgumentError, match="sampled=True"):
-        tacit.infer(task, walks, forward=SETTINGS)
-
-
 @pytest.mark.slow
-def test_an_encoder_samples_on_a_tabular_task_if_asked_to(chain):
+def test_an_encoder_runs_on_a_tabular_task_as_on_any_simulator(chain):
     task, walks = chain
-    chosen = {name: value for name, value in VOTING.items() if name != "method"}
-    result = tacit.infer(task, walks, sampled=True, objective="counts", **chosen)
-    assert isinstance(result, tacit.SimulatedResult)
+    method = dataclasses.replace(VOTES, objective="contrast", votes="visits", temptations=2)
+    result = tacit.infer(task, walks, method=method, forward=SETTINGS)
+    assert (result.method, result.task) == ("ca-icrl", task)
+    assert len(result.training) > 0
+
+
+def test_the_default_on_a_simulator_is_reach_and_the_result_says_so(point):
+    task, data = point
+    price = Multiplier(kind="share", budget_per="worst", largest=10.0)
+    tiny = dataclasses.replace(SETTINGS, steps=128, intent=0.5, multiplier=price)
+    results = [
+        tacit.infer(task, data, method=method, forward=tiny, seed=2)
+        for method in (None, "reach", Reach.preset(task), Reach())
+    ]
+    first = results[0]
+    assert first.method == first.constraint.facts["method"] == "reach"
+    assert first.settings["settings"] == Reach().settings()
+    seen = np.random.default_rng(0).uniform(-2, 2, (50, 2)).astype(np.float32)
+    for other in results[1:]:
+        assert other.metrics["training_reward"] == first.metrics["training_reward"]
+        assert other.settings == first.settings
+        assert other.constraint.cost(seen, 0 * seen).tobytes() == (
+            first.constraint.cost(seen, 0 * seen).tobytes()
+        )
+        np.testing.assert_array_equal(other.policy(seen), first.policy(seen))
+
+
+def test_a_name_and_its_preset_give_the_same_numbers():
+    named, made, plain = (
+        tacit.infer(TASK, DATA, method=method, forward=SETTINGS, seed=3)
+        for method in ("bc2l", BC2L.preset(TASK), BC2L())
+    )
+    assert named.settings == made.settings
+    assert named.settings["settings"]["passes"] == 40 != plain.settings["settings"]["passes"]
+    assert named.metrics["constraint_loss"] == made.metrics["constraint_loss"]
+    costs = [each.constraint.cost(SEEN, DONE).tobytes() for each in (named, made, plain)]
+    assert costs[0] == costs[1] != costs[2]
 
 
 ITERATIONS = 16
@@ -290,6 +328,7 @@ import numpy as np
 
 import tacit
 from tacit.control import trainer
+from tacit.control.actor import Actor
 from tacit.control.settings import PPO
 
 trainer.CHECKPOINT_EVERY = 2
@@ -303,15 +342,16 @@ experts = tacit.Trajectories(
 tacit.infer(
     tacit.make("BiasedPendulum", horizon=12),
     experts,
-    method="ca-icrl",
+    method=tacit.methods.CAICRL(
+        encoder="bidaf", objective="evidence", reading="hard", width=8, tokens=2, voters=6,
+        compared=4, minibatch=16, passes=2, rows=32, rounds=3, every=2,
+    ),
     forward=PPO(
         steps=4 * 8 * int(sys.argv[2]), worlds=4, rollout=8, minibatch=16, epochs=2, hidden=(8,)
     ),
     folder=sys.argv[1],
     progress=lambda facts: time.sleep(0.02),
     notice=lambda sentence: print("NOTICE", sentence),
-    encoder="bidaf", reading="hard", width=8, tokens=2, voters=6, compared=4, temptations=2,
-    minibatch=16, passes=2, rows=32, rounds=3, every=2,
 )
 print("DONE")
 """

@@ -44,7 +44,8 @@ def demonstrations(task):
 def result(task, demonstrations):
     forward = tacit.PPO(steps=256, worlds=4, rollout=32, minibatch=64, epochs=1, hidden=(8,))
     small = {"hidden": (8,), "passes": 2, "minibatch": 32, "rows": 32, "rounds": 4, "every": 2}
-    return tacit.infer(task, demonstrations, method="bc2l", forward=forward, **small)
+    method = tacit.methods.BC2L(**small)
+    return tacit.infer(task, demonstrations, method=method, forward=forward)
 
 
 def test_a_task_without_a_known_rule_has_no_costs(task, demonstrations):

@@ -15,8 +15,7 @@ from tacit.inference.baselines.vicrl import VICRL
 from tacit.inference.counts.counts import Counts
 from tacit.inference.counts.likelihood import Likelihood
 from tacit.inference.encoder.method import CAICRL
-from tacit.inference.method import ExactMethod
-from tacit.inference.methods import chosen_method, default_method, find_method
+from tacit.inference.method import ExactMethod, chosen_method, default_method, find_method
 from tacit.inference.reach.method import Reach
 from tacit.methods import METHODS
 

@@ -88,8 +88,9 @@ def test_the_answer_turns_at_the_value(task, many, yes, shift):
 def test_the_answer_carries_its_question_and_its_constraint(task, few, no, wanted):
     assert (no.wanted, no.confidence, no.number) == (wanted, CONFIDENCE, 3)
     result = tacit.infer(task, few, confidence=CONFIDENCE)
-    np.testing.assert_array_equal(no.constraint.alpha, result.constraint.alpha)
-    np.testing.assert_array_equal(no.constraint.beta, result.constraint.beta)
+    assert isinstance(no.constraint, tacit.Constraint)
+    np.testing.assert_array_equal(no.constraint.model.alpha, result.constraint.model.alpha)
+    np.testing.assert_array_equal(no.constraint.model.beta, result.constraint.model.beta)
     assert no.constraint.confidence == CONFIDENCE
     assert no.demonstrations == few
     assert no.history == ((3, no.value.value),)
@@ -257,6 +258,19 @@ def test_a_limit_below_what_there_is_is_an_error(task, few):
         tacit.sufficient(task, few, confidence=0.8, reward=1.0, limit=2)
 
 
-def test_settings_that_do_not_fit_together_are_an_error(task, few):
-    with pytest.raises(ArgumentError, match="votes"):
-        tacit.sufficient(task, few, 0.8, 1.0, objective="evidence", votes="visits")
+def test_methods_are_chosen_as_for_infer(task, few, no, wanted):
+    asked = {"confidence": CONFIDENCE, "reward": wanted}
+    for method in ("counts", tacit.methods.Counts()):
+        assert tacit.sufficient(task, few, **asked, method=method).value == no.value
+    learned = tacit.methods.Likelihood(votes="abstain")
+    other = tacit.sufficient(task, few, **asked, method=learned)
+    exact = tacit.evaluate(tacit.infer(task, few, method=learned, confidence=CONFIDENCE))
+    assert other.value.value == pytest.approx(exact.reward.value, abs=1e-6)
+    with pytest.raises(ArgumentError, match=r"did you mean likelihood\?"):
+        tacit.sufficient(task, few, **asked, method="likelihod")
+
+
+@pytest.mark.parametrize("given", [{"forward": tacit.PPO()}, {"threads": 2}, {"folder": "runs"}])
+def test_what_only_a_method_that_acts_knows_is_refused(task, few, given):
+    with pytest.raises(ArgumentError, match=f"{next(iter(given))} has no meaning for 'counts'"):
+        tacit.sufficient(task, few, 0.8, 1.0, **given)

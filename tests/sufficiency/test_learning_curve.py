@@ -7,7 +7,7 @@ import pytest
 
 import tacit
 from tacit.environments.lab_tasks import chain
-from tacit.inference.counts.method import TabularCAICRL
+from tacit.inference.counts.counts import Counts
 from tacit.sufficiency import learning_curve as module
 from tacit.sufficiency.answer import recommend
 from tacit.sufficiency.learning_curve import (
@@ -141,7 +141,7 @@ def test_subsets_of_one_order_are_nested_and_end_with_all_the_data(task, data, m
         return counts.visitors.sum(axis=1)[None]
 
     monkeypatch.setattr(module, "policy_values", watch)
-    curve = learning_curve(task, data, confidence=0.7, method=TabularCAICRL(), seed=5)
+    curve = learning_curve(task, data, confidence=0.7, method=Counts(), seed=5)
     assert [counts.number for counts in seen] == curve.sizes.tolist()
     assert curve.values.shape == (len(curve.sizes), module.SUBSETS)
     for smaller, larger in itertools.pairwise(seen):
@@ -161,7 +161,7 @@ def test_another_seed_draws_other_subsets_and_the_same_seed_the_same(task, data,
         module, "policy_values", lambda task, counts, *_: counts.mean_visits[:, 5][None]
     )
     one, again, other = (
-        learning_curve(task, data, confidence=0.7, method=TabularCAICRL(), seed=seed).values
+        learning_curve(task, data, confidence=0.7, method=Counts(), seed=seed).values
         for seed in (5, 5, 6)
     )
     np.testing.assert_array_equal(one, again)
@@ -192,7 +192,7 @@ def test_the_interval_shrinks_as_demonstrations_are_added():
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_handful_of_demonstrations_gives_a_curve(task, data, number):
     few = data.subset(number, seed=1)
-    curve = learning_curve(task, few, confidence=0.8, method=TabularCAICRL(), seed=0)
+    curve = learning_curve(task, few, confidence=0.8, method=Counts(), seed=0)
     assert curve.sizes[-1] == number
     assert np.isfinite(curve.values).all()
     assert curve.value.low <= curve.value.value <= curve.value.high

@@ -1,8 +1,11 @@
 """The learned cost in `info`, in one environment and in many."""
 
 import copy
+import dataclasses
+from types import SimpleNamespace
 
 import gymnasium
+import jax
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
@@ -13,7 +16,11 @@ from gymnasium.wrappers import Autoreset
 import tacit
 from tacit.environments.tabular_environment import TabularEnvironment
 from tacit.errors import ArgumentError, EpisodeError, TaskError
-from tacit.inference.counts.model import TabularConstraint
+from tacit.inference.baselines.networks import ClassifierModel
+from tacit.inference.constraint import Constraint
+from tacit.inference.constraint_model import Spaces
+from tacit.inference.counts.model import TableModel
+from tacit.inference.inputs import Inputs
 from tacit.use.cost_wrapper import CostWrapper, VectorCostWrapper
 
 LENGTH = 3
@@ -83,7 +90,17 @@ def tabular_constraint(states=49, actions=5, rule_on="state"):
     size = states * (actions if rule_on == "pair" else 1)
     rng = np.random.default_rng(1)
     alpha, beta = 1 + 5 * rng.random((2, size))
-    return TabularConstraint(alpha, beta, 0.8, "graded", 0.02, actions, rule_on)
+    model = TableModel(alpha, beta, "graded", 0.02, actions, rule_on)
+    return Constraint(model, 0.8, model.spaces(), True)
+
+
+def network_constraint(size=2, actions=None):
+    """Of ours, learned from rows."""
+    actions = actions or Box(-1, 1, (1,), np.float32)
+    seen = Box(-np.inf, np.inf, (size,), np.float32)
+    inputs = Inputs.blank(size, actions)
+    model = ClassifierModel.start(inputs, (8,), key=jax.random.key(0))
+    return Constraint(model, 0.5, Spaces(seen, actions), False)
 
 
 def many(number=2, mode=AutoresetMode.NEXT_STEP, copy=True, **options):
@@ -156,13 +173,13 @@ def test_the_constraint_judges_the_confidence_at_once():
 
 
 def test_sizes_are_compared_where_the_constraint_can_say():
-    fitting = Sum(observation_size=2, action_space=Box(-1, 1, (1,)))
+    fitting = network_constraint()
     CostWrapper(Line(), fitting)
     CostWrapper(many(), fitting)
     for wrong in (
-        Sum(observation_size=3),
-        Sum(observation_size=2, action_space=Box(-1, 1, (2,))),
-        Sum(action_space=Discrete(1)),
+        network_constraint(3),
+        network_constraint(2, Box(-1, 1, (2,), np.float32)),
+        network_constraint(2, Discrete(1)),
     ):
         for env in (Line(), many()):
             with pytest.raises(ArgumentError, match="the same task"):
@@ -237,15 +254,42 @@ def test_other_spaces_are_flattened_as_in_demonstrations():
         assert actions.tolist() == ([0] if env.metadata.get("autoreset_mode") else [1])
 
 
-def test_numbered_observations_become_rows_for_a_constraint_that_has_an_observation_size():
+def test_numbered_observations_become_rows_for_a_constraint_that_was_learned_from_rows():
     grid = TabularEnvironment(tacit.make("GridWorld"))
-    constraint = Sum(observation_size=49, action_space=Discrete(5))
+    constraint = network_constraint(49, Discrete(5))
     env = CostWrapper(grid, constraint)
     state, _ = env.reset(seed=0)
-    env.step(1)
-    observations, actions = constraint.asked[-1]
-    assert observations.tolist() == np.eye(49)[[state]].tolist()
-    assert actions.tolist() == [1]
+    costs = constraint.cost(np.eye(49, dtype=np.float32)[[state]], np.array([1]))
+    assert env.step(1)[-1]["cost"] == pytest.approx(float(costs[0]), abs=1e-6)
+    # Others, which cannot say what they were learned from, are asked about states.
+    other = Sum()
+    CostWrapper(grid, other)
+    states, actions = np.divmod(np.arange(49 * 5), 5)
+    assert [part.tolist() for part in other.asked[-1]] == [states.tolist(), actions.tolist()]
+
+
+def test_a_constraint_that_judges_whole_trajectories_cannot_judge_single_steps():
+    known = network_constraint()
+    over_time = dataclasses.replace(known, model=SimpleNamespace(over_time=True))
+    for env in (Line(), many()):
+        with pytest.raises(ArgumentError, match="granularity 'trajectory'"):
+            CostWrapper(env, over_time)
+
+
+def test_a_loaded_constraint_works_as_the_one_that_was_saved(tmp_path):
+    for constraint, make in (
+        (network_constraint(), Line),
+        (tabular_constraint(), lambda: TabularEnvironment(tacit.make("GridWorld"))),
+    ):
+        path = constraint.save(tmp_path / "rule.safetensors")
+        costs = []
+        for rule in (constraint, Constraint.load(path)):
+            env = CostWrapper(make(), rule)
+            env.reset(seed=0)
+            action = env.action_space.sample() if not costs else action
+            # A copy, as this environment works in place on it.
+            costs.append(env.step(np.array(action))[-1]["cost"])
+        assert costs[0] == costs[1]
 
 
 def test_an_environment_that_leaves_its_spaces_is_told_so():

@@ -24,8 +24,7 @@ def demo(out: Path = Path("demo"), seed: int = 1, continuous: bool = False) -> N
 
 def on_a_grid(out: Path, seed: int) -> Path:
     """Learn on a grid, where everything is computed."""
-    from tacit.experiments.demo import DATA_SETS, NUMBER, run_demo
-    from tacit.experiments.demo_page import demo_page
+    from tacit.experiments.demo import DATA_SETS, NUMBER, demo_page, run_demo
     from tacit.reports.page import write_page
 
     with console.status("starting") as status:

@@ -25,8 +25,7 @@ from tacit.evaluation.evaluate import (
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.infer import infer
 from tacit.inference.loop import Inference
-from tacit.inference.method import Method, NamedMethod
-from tacit.inference.methods import chosen_method
+from tacit.inference.method import Method, NamedMethod, chosen_method
 from tacit.runs.resumable_run import ProgressCallback
 
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)

@@ -1,22 +1,19 @@
-"""Does a confidence level mean what it says where nothing is exact? The default on a simulator.
+"""Does a confidence level mean what it says where nothing is exact? Asks `reach` on a simulator.
 
-Every number of demonstrations at every confidence, over several seeds: each combination is a
-comparison of `tacit.experiments.methods` with one method, in a folder of its own.
+It runs every number of demonstrations at every confidence, over several seeds; each combination is
+a comparison of `tacit.experiments.methods` with one method, in a folder of its own.
 """
 
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate, mean_interval, rate_interval
-from tacit.experiments.methods import run_methods
+from tacit.experiments.methods import Notice, Progress, check_distinct, run_methods
 from tacit.experiments.methods_cell import Comparison, Record
-from tacit.experiments.methods_workers import Notice, Progress
 from tacit.reports.confidence_curves import Curve, number_panels
 from tacit.reports.style import write_png
 from tacit.reports.table import four_digits, markdown_table, percent
@@ -28,7 +25,7 @@ COLUMNS = ["N", "confidence", "violation", "at most", "worst seed", "feasible re
 
 @dataclass(frozen=True)
 class Row:
-    """What came of one number of demonstrations at one confidence, over the seeds.
+    """The measurements for one number of demonstrations at one confidence, over the seeds.
 
     Fields:
         number: N.
@@ -50,7 +47,7 @@ class Row:
 
     @property
     def kept(self) -> bool:
-        """Whether the promise holds, interval included."""
+        """Whether the whole interval keeps the promise."""
         return self.violation.high <= 1 - self.confidence + 1e-12
 
 
@@ -68,9 +65,7 @@ def run_confidence(
 ) -> list[Row]:
     """Run all cells into `out`, or go on; writes confidence.md, confidence.json and a figure."""
     out = Path(out)
-    for label, chosen in (("numbers", numbers), ("confidences", confidences)):
-        if not chosen or len(set(chosen)) < len(chosen):
-            raise ArgumentError(f"{label} must be some that differ, not {list(chosen)}")
+    check_distinct(numbers=numbers, confidences=confidences)
     pairs = [(size, level) for size in numbers for level in confidences]
     tell = progress or (lambda *_: None)
     say = notice or (lambda sentence: None)
@@ -92,7 +87,7 @@ def run_confidence(
 
 
 def summed(size: int, level: float, records: Sequence[Record]) -> Row:
-    """One row; the interval of a violation is the wider of that over seeds and over episodes."""
+    """One row; its violation has the wider of the intervals over seeds and over episodes."""
     executed = [np.asarray(record.execution) for record in records]
     rates = np.array([episodes[:, 2].mean() for episodes in executed])
     rewards = np.array([episodes[:, 1].mean() for episodes in executed])
@@ -116,7 +111,7 @@ def summed(size: int, level: float, records: Sequence[Record]) -> Row:
 
 def confidence_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """Columns and rows for people."""
-    lines = [
+    return COLUMNS, [
         [
             str(row.number),
             f"{row.confidence:g}",
@@ -128,7 +123,6 @@ def confidence_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
         ]
         for row in rows
     ]
-    return COLUMNS, lines
 
 
 def reward_cell(reward: Estimate) -> str:
@@ -138,11 +132,8 @@ def reward_cell(reward: Estimate) -> str:
 
 
 def write_all(out: Path, comparison: Comparison, rows: list[Row]) -> None:
-    """The numbers for programs, a table and a figure for people."""
-    content: dict[str, Any] = {
-        "comparison": asdict(comparison),
-        "rows": [asdict(row) for row in rows],
-    }
+    """Write the numbers for programs, a table and a figure for people."""
+    content = {"comparison": asdict(comparison), "rows": [asdict(row) for row in rows]}
     write_json(out / "confidence.json", content)
     with atomic_write(out / "confidence.md") as part:
         part.write_text(

@@ -1,4 +1,4 @@
-"""What `tacit demo --continuous` shows: a rule learned by acting, on a noisy point."""
+"""`tacit demo --continuous` shows a rule that is learned by acting, on a noisy point."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
 from tacit.evaluation.evaluate import Evaluation, evaluate
 from tacit.evaluation.tradeoff import Choice, tradeoff
+from tacit.experiments.demo import violation_fact
 from tacit.inference.infer import infer
 from tacit.inference.reach.rules import Rule
 from tacit.inference.result import Result
@@ -28,7 +29,7 @@ USUAL_Y = 0.5
 
 @dataclass(frozen=True, eq=False)
 class ContinuousDemonstration:
-    """Everything the demo found out."""
+    """All that the demo learns and measures."""
 
     task: SimulatedTask
     expert: Expert
@@ -39,7 +40,7 @@ class ContinuousDemonstration:
 
 
 def run_continuous_demo(seed: int, report: Callable[[str], None]) -> ContinuousDemonstration:
-    """An expert, demonstrations, a rule, and what other confidences would give."""
+    """Train an expert, learn the rule from its demonstrations, and try other confidences."""
     task = make("BlockedPoint")
     report("training an expert on the true rule")
     expert = train_expert(task, seed=seed)
@@ -53,9 +54,6 @@ def run_continuous_demo(seed: int, report: Callable[[str], None]) -> ContinuousD
 
 def continuous_page(demo: ContinuousDemonstration) -> Page:
     """The rule in words and as a curve, then what confidence costs."""
-    rules = demo.result.constraint.rules()
-    violation = demo.report.violation
-    kept = violation.high <= 1 - CONFIDENCE
     return Page(
         title="What rule did the experts obey?",
         lead=(
@@ -64,14 +62,9 @@ def continuous_page(demo: ContinuousDemonstration) -> Page:
             "found what they avoided."
         ),
         facts=[
-            *rule_facts(rules),
+            *rule_facts(demo.result.constraint.rules()),
             Fact("demonstrations", str(NUMBER)),
-            Fact(
-                f"violation at confidence {CONFIDENCE:g}",
-                f"{100 * violation.value:.1f} %",
-                f"promised: at most {100 * (1 - CONFIDENCE):.0f} %",
-                tone="good" if kept else "bad",
-            ),
+            violation_fact(demo.report.violation, CONFIDENCE),
             Fact(
                 "reward per episode",
                 f"{demo.report.feasible_reward.value:.1f}",
@@ -85,7 +78,7 @@ def continuous_page(demo: ContinuousDemonstration) -> Page:
 
 
 def rule_facts(rules: Sequence[Rule]) -> list[Fact]:
-    """The two rules that most speaks for."""
+    """The two rules with the strongest evidence."""
     if not rules:
         return [Fact("the rule", "none found", tone="bad")]
     return [

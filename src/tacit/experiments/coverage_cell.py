@@ -16,21 +16,21 @@ from tacit.evaluation.coverage import distance_to_oracle, joint_coverage, pointw
 from tacit.evaluation.intervals import mean_intervals
 from tacit.evaluation.violation import performance_of
 from tacit.inference.confidence.belief import Reading, feasibility
+from tacit.inference.counts.counts import TableMethod
 from tacit.inference.counts.many_data_sets import Beliefs, VisitCounts, learn_beliefs, plan_policies
-from tacit.inference.counts.method import TableMethod
+from tacit.inference.counts.model import visits_of
 from tacit.inference.counts.posterior import (
     ExactPosterior,
     RuleExperts,
     action_counts,
     posteriors,
 )
-from tacit.inference.counts.visits import visits_of
 from tacit.precision import in_double_precision
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
-    """What all cells of one task share."""
+class Setting:
+    """The parts that all cells of one task share."""
 
     task: TabularTask
     expert: Expert
@@ -40,14 +40,14 @@ class Cell:
 
 
 def measure(
-    cell: Cell, data_sets: list[Trajectories], methods: list[TableMethod]
+    setting: Setting, data_sets: list[Trajectories], methods: list[TableMethod]
 ) -> list[dict[str, Any]]:
     """Rows of the table for every method and confidence."""
-    visits = [visits_of(cell.task, data) for data in data_sets]
+    visits = [visits_of(setting.task, data) for data in data_sets]
     counts = VisitCounts.of_visits(visits)
     oracle = posteriors(
-        cell.rule_experts,
-        np.stack([action_counts(cell.task, data) for data in data_sets]),
+        setting.rule_experts,
+        np.stack([action_counts(setting.task, data) for data in data_sets]),
         np.stack([steps.any(axis=0) for steps in visits]),
         np.full(len(data_sets), counts.number),
     )
@@ -56,25 +56,31 @@ def measure(
     for method in methods:
         learner = replace(method, reading="graded")
         if learner not in learned:
-            learned[learner] = learn_beliefs(cell.task, counts, cell.confidences, learner)
-        rows += rows_of(cell, counts, oracle, method, learned[learner])
+            learned[learner] = learn_beliefs(setting.task, counts, setting.confidences, learner)
+        rows += rows_of(setting, counts, oracle, method, learned[learner])
     return rows
 
 
 def rows_of(
-    cell: Cell, counts: VisitCounts, oracle: ExactPosterior, method: TableMethod, beliefs: Beliefs
+    setting: Setting,
+    counts: VisitCounts,
+    oracle: ExactPosterior,
+    method: TableMethod,
+    beliefs: Beliefs,
 ) -> list[dict[str, Any]]:
     """The rows of one method, one per confidence."""
-    violation, reward = performances(cell.task, counts, beliefs, cell.confidences, method.reading)
-    allowed = allowed_sets(beliefs, cell.confidences)
+    violation, reward = performances(
+        setting.task, counts, beliefs, setting.confidences, method.reading
+    )
+    allowed = allowed_sets(beliefs, setting.confidences)
     centre, low, high = mean_intervals(violation)
     rows = []
-    for level, confidence in enumerate(cell.confidences):
-        truth = (cell.task.allowed, cell.reachable)
-        distance = distance_to_oracle(allowed[level], oracle.allowed(confidence), cell.reachable)
+    for level, confidence in enumerate(setting.confidences):
+        truth = (setting.task.allowed, setting.reachable)
+        distance = distance_to_oracle(allowed[level], oracle.allowed(confidence), setting.reachable)
         rows.append(
             {
-                "task": cell.task.name,
+                "task": setting.task.name,
                 "objective": method.settings().get("objective", method.name),
                 "votes": method.settings()["votes"],
                 "reading": method.reading,
@@ -116,7 +122,7 @@ def judge(dynamics: Dynamics, costs: jax.Array, policies: jax.Array) -> tuple:
 
 @in_double_precision
 def allowed_sets(beliefs: Beliefs, confidences: np.ndarray) -> np.ndarray:
-    """What is allowed at every confidence, phi* >= 1/2, the same for every reading: [L, D, X]."""
+    """The queries that are allowed at every confidence, phi* >= 1/2, the same for every reading: [L, D, X]."""
     levels = jnp.asarray(confidences)[:, None, None]
     alpha, beta = jnp.asarray(beliefs.alpha), jnp.asarray(beliefs.beta)
     return np.asarray(feasibility(alpha, beta, levels, "hard") > 0)

@@ -1,7 +1,11 @@
-"""Which method learns best? The six, and none at all, on one task, from the same demonstrations."""
+"""Which method learns best? All of them, and none, on one task, from the same demonstrations."""
 
 import dataclasses
-from collections.abc import Sequence
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,25 +21,22 @@ from tacit.experiments.methods_cell import (
     NAMES,
     NONE,
     SETTINGS,
+    Cell,
     Comparison,
     Record,
-    cell_file,
-    read_record,
+    run_cell,
 )
 from tacit.experiments.methods_table import command_for, markdown, performance, summaries
-from tacit.experiments.methods_workers import (
-    Board,
-    Notice,
-    Progress,
-    run_here,
-    run_in_processes,
-)
 from tacit.inference.experts import ExpertSteps, fingerprint
 from tacit.runs.atomic_write import atomic_write
 from tacit.runs.json_file import write_json
 from tacit.runs.settings_file import installed_versions, keep_settings
 
 LABEL = "comparison of methods"
+SECONDS_BETWEEN_LOOKS = 0.2
+
+Progress = Callable[[int, int, str], None]
+Notice = Callable[[str], None]
 
 
 def run_methods(
@@ -65,26 +66,26 @@ def run_methods(
         notice: is told a sentence about every cell that is finished.
     """
     out = Path(out)
-    cells = [(method, seed) for seed in seeds for method in methods]
-    prints = check_request(comparison, methods, seeds, processes, threads)
+    cells = [Cell(out, method, seed) for seed in seeds for method in methods]
+    checksums = check_request(comparison, methods, seeds, processes, threads)
     tell = notice or (lambda sentence: None)
     for sentence in keep_settings(out / SETTINGS, asdict(comparison), LABEL):
         tell(sentence)
-    finished = [cell for cell in cells if cell_file(out, *cell).exists()]
-    for method, seed in finished:
-        check_same(out, read_record(out, method, seed), prints.get(seed))
-    board = Board(out, len(cells), len(finished), progress or (lambda *_: None), tell)
+    finished = [cell for cell in cells if cell.file.exists()]
+    for cell in finished:
+        check_same(cell, checksums.get(cell.seed))
+    board = Board(len(cells), len(finished), progress or (lambda *_: None), tell)
     waiting = [cell for cell in cells if cell not in finished]
     if processes == 1:
-        run_here(out, comparison, waiting, threads, board)
+        run_here(comparison, waiting, threads, board)
     else:
-        run_in_processes(out, waiting, processes, threads, board)
+        run_in_processes(waiting, processes, threads, board)
     if board.problems:
         raise TacitError(
             f"{len(board.problems)} of {len(cells)} cells failed, the others are kept: "
             + "; ".join(board.problems)
         )
-    records = [read_record(out, method, seed) for method in methods for seed in seeds]
+    records = [Cell(out, method, seed).record for method in methods for seed in seeds]
     write_all(out, comparison, records, threads, processes)
     return records
 
@@ -96,14 +97,12 @@ def check_request(
     processes: int,
     threads: int | None,
 ) -> dict[int, str]:
-    """Find out now what could go wrong after hours; a checksum of each seed's demonstrations."""
+    """Raise the errors now that would come after hours; checksums of the demonstrations."""
     for name in methods:
         if name not in NAMES:
             hint = nearest(str(name).lower(), {known: known for known in NAMES})
             raise ArgumentError(f"methods are {', '.join(NAMES)}, not {name!r}{hint}")
-    for label, chosen in (("methods", methods), ("seeds", seeds)):
-        if not chosen or len(set(chosen)) < len(chosen):
-            raise ArgumentError(f"{label} must be some that differ, not {list(chosen)}")
+    check_distinct(methods=methods, seeds=seeds)
     for seed in seeds:
         check_seed(seed)
     check_count("processes", processes)
@@ -120,10 +119,17 @@ def check_request(
     return {} if set(methods) == {NONE} else check_experts(comparison, task, seeds)
 
 
+def check_distinct(**lists: Sequence[Any]) -> None:
+    """Raise an error if a list is empty, or if something is in it twice."""
+    for name, chosen in lists.items():
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise ArgumentError(f"{name} must be some that differ, not {list(chosen)}")
+
+
 def check_experts(
     comparison: Comparison, task: SimulatedTask, seeds: Sequence[int]
 ) -> dict[int, str]:
-    """There must be enough demonstrations of this task for every seed; their checksums."""
+    """Raise an error if a seed has too few demonstrations; a checksum for each seed."""
     files = {seed: comparison.experts_file(seed) for seed in seeds}
     missing = [str(file) for file in files.values() if not file.exists()]
     if missing:
@@ -133,18 +139,126 @@ def check_experts(
     }
 
 
-def check_same(out: Path, record: Record, wanted: str | None) -> None:
-    """A finished cell must have learned from the demonstrations that are there now."""
-    found = record.settings.get("demonstrations_sha256")
+def check_same(cell: Cell, wanted: str | None) -> None:
+    """Raise an error if a finished cell learned from other demonstrations than there are now."""
+    found = cell.record.settings.get("demonstrations_sha256")
     if found is not None and found != wanted:
         raise StorageError(
-            f"{cell_file(out, record.method, record.seed)}: learned from other demonstrations than "
-            "there are now; choose another folder, or remove this file and the folder beside it"
+            f"{cell.file}: learned from other demonstrations than there are now; choose another "
+            "folder, or remove this file and the folder beside it"
         )
 
 
+class Board:
+    """Keeps and tells what is running, what is finished and what went wrong."""
+
+    def __init__(self, total: int, done: int, progress: Progress, notice: Notice):
+        self.total, self.done = total, done
+        self.progress, self.notice = progress, notice
+        self.running: list[Cell] = []
+        self.problems: list[str] = []
+        self.tell()
+
+    def tell(self) -> None:
+        """Tell how many cells are finished, and which are running."""
+        now = ", ".join(f"{cell.method} {cell.seed}" for cell in self.running)
+        self.progress(self.done, self.total, now or "methods")
+
+    def begin(self, cell: Cell) -> None:
+        """Note that a cell runs."""
+        self.running.append(cell)
+        self.tell()
+
+    def end(self, cell: Cell, problem: str | None) -> None:
+        """Note that a cell is finished, or what went wrong with it."""
+        self.running.remove(cell)
+        if problem is None:
+            self.done += 1
+            record = cell.record
+            _, feasible, violated, _ = np.mean(record.execution, axis=0)
+            self.notice(
+                f"{cell}: violation {100 * violated:.0f} %, feasible reward {feasible:.1f}, "
+                f"{record.minutes:.1f} min"
+            )
+        else:
+            self.problems.append(f"{cell}: {problem}")
+            self.notice(f"{cell}: failed: {problem}")
+        self.tell()
+
+
+def run_here(comparison: Comparison, cells: list[Cell], threads: int | None, board: Board) -> None:
+    """Run one cell after the other."""
+    for cell in cells:
+        board.begin(cell)
+        problem = None
+        try:
+            run_cell(cell, comparison, threads=threads)
+        except TacitError as error:
+            problem = str(error)
+        board.end(cell, problem)
+
+
+def run_in_processes(cells: list[Cell], processes: int, threads: int | None, board: Board) -> None:
+    """Run several cells at a time; stop them all if this is stopped."""
+    waiting = list(cells)
+    running: dict[Cell, subprocess.Popen[bytes]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < processes:
+                cell = waiting.pop(0)
+                running[cell] = start(cell, threads)
+                board.begin(cell)
+            ended = [cell for cell, worker in running.items() if worker.poll() is not None]
+            for cell in ended:
+                board.end(cell, problem_of(cell, running.pop(cell)))
+            if not ended:
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+    finally:
+        for worker in running.values():
+            worker.terminate()
+        for worker in running.values():
+            with suppress(OSError):
+                worker.communicate()
+
+
+def start(cell: Cell, threads: int | None) -> subprocess.Popen[bytes]:
+    """Start a process that runs the cell; it ends when its standard input is closed."""
+    log = log_file(cell)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as errors:
+        return subprocess.Popen(
+            worker_command(cell, threads),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        )
+
+
+def worker_command(cell: Cell, threads: int | None) -> list[str]:
+    """The command that runs a cell as a process."""
+    given = [str(cell.out), cell.method, str(cell.seed), str(threads or 0)]
+    return [sys.executable, "-m", Cell.__module__, *given]
+
+
+def log_file(cell: Cell) -> Path:
+    """The file of what the process of a cell says, which is removed when it ends well."""
+    return cell.folder.with_name(f"{cell.folder.name}.log")
+
+
+def problem_of(cell: Cell, worker: subprocess.Popen[bytes]) -> str | None:
+    """What went wrong with a cell whose process has ended, if anything did."""
+    worker.communicate()
+    log = log_file(cell)
+    if cell.file.exists():
+        log.unlink(missing_ok=True)
+        return None
+    said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    reason = said[-1] if said else f"its process ended with {worker.returncode}"
+    return f"{reason} (see {log})"
+
+
 def collect_idle(comparison: Comparison, file: Path) -> None:
-    """Demonstrations by experts that do nothing, to try things out with."""
+    """Write demonstrations of experts that do nothing, to try things out with."""
     if file.exists():
         return
     task = comparison.make_task()
@@ -160,7 +274,7 @@ def write_all(
     threads: int | None,
     processes: int,
 ) -> None:
-    """The numbers for programs, and tables for people."""
+    """Write the numbers for programs, and tables for people."""
     methods, seeds = (
         list(dict.fromkeys(getattr(record, name) for record in records))
         for name in ("method", "seed")
@@ -185,5 +299,5 @@ def described(
     facts = asdict(dataclasses.replace(record, training=[], execution=[]))
     del facts["training"], facts["execution"]
     command = command_for(out, comparison, [record.method], [record.seed], threads=threads)
-    file = str(cell_file(out, record.method, record.seed).relative_to(out))
+    file = str(Cell(out, record.method, record.seed).file.relative_to(out))
     return {**facts, **performance(record), "command": command, "episodes": file}

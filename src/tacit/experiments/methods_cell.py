@@ -5,9 +5,10 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,10 +23,9 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TacitError, TaskError
 from tacit.evaluation.evaluate import EXECUTED_EPISODES, FIRST_EXECUTED, execute
 from tacit.inference.infer import infer
-from tacit.inference.method import Method
-from tacit.inference.methods import find_method
+from tacit.inference.method import Method, find_method
 from tacit.runs.json_file import read_json, write_json
-from tacit.runs.resumable_run import ProgressCallback, run_until_finished
+from tacit.runs.resumable_run import run_until_finished
 from tacit.runs.settings_file import installed_versions, read_settings
 
 NONE = "none"
@@ -45,7 +45,7 @@ class Comparison:
         experts: file of demonstrations; `{seed}` in it stands for the seed of the cell.
         number: demonstrations drawn from it, others for each seed.
         steps: environment steps of each cell.
-        confidence: for those methods that heed it.
+        confidence: for the methods that heed it.
         train: settings of PPO in place of the task's, the same for all methods.
     """
 
@@ -61,12 +61,12 @@ class Comparison:
 
     @classmethod
     def quick(cls) -> "Comparison":
-        """Only to see that everything runs; the numbers mean nothing."""
+        """A comparison that only shows that everything runs; its numbers mean nothing."""
         small = {"worlds": 8, "rollout": 64, "minibatch": 128, "epochs": 1}
         return cls("BiasedPendulum", {}, number=5, steps=1024, train=small)
 
     def make_task(self) -> SimulatedTask:
-        """The task, if methods can be compared on it."""
+        """Make the task, or raise an error if methods cannot be compared on it."""
         task = make(self.task, **self.options)
         if not isinstance(task, SimulatedTask):
             raise TaskError(f"{task.name} is tabular; methods are compared on simulated tasks")
@@ -83,13 +83,13 @@ class Comparison:
         return dataclasses.replace(base, **self.train, steps=self.steps)
 
     def experts_file(self, seed: int) -> Path:
-        """Where the demonstrations for a seed are."""
+        """The file of the demonstrations for a seed."""
         if self.experts is None:
             raise ArgumentError("there must be demonstrations to learn from (experts)")
         return Path(self.experts.replace("{seed}", str(seed)))
 
     def demonstrations(self, seed: int) -> Trajectories:
-        """What the methods learn from with this seed."""
+        """The demonstrations that the methods learn from with this seed."""
         file = self.experts_file(seed)
         experts = Trajectories.load(file)
         if len(experts) < self.number:
@@ -108,18 +108,18 @@ def acting(name: str) -> type[Method]:
 
 @dataclass(frozen=True)
 class Record:
-    """What came of one cell.
+    """What one cell found.
 
     Fields:
         method: its name.
         seed: of everything random, the choice of demonstrations included.
         steps: environment steps.
-        minutes: that learning took.
+        minutes: how long it learned.
         training: [m, 4] the last 100 episodes of training: reward, feasible reward (0 if violated),
             violated, length.
         execution: [100, 4] the same of fresh episodes without exploration.
-        settings: all that decided its numbers.
-        versions: of what it was made with.
+        settings: everything that decides its numbers.
+        versions: of Python, tacit and the libraries.
     """
 
     method: str
@@ -133,8 +133,40 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Learnt:
-    """What learning leaves to be written down."""
+class Cell:
+    """One method with one seed, in the folder of a comparison.
+
+    Fields:
+        out: the folder.
+        method: its name.
+        seed: of everything random.
+    """
+
+    out: Path
+    method: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.method}, seed {self.seed}"
+
+    @property
+    def folder(self) -> Path:
+        """Where its run is kept."""
+        return self.out / "cells" / f"{self.method}-{self.seed}"
+
+    @property
+    def file(self) -> Path:
+        """Its record, which is there once it is finished."""
+        return self.folder.with_name(f"{self.folder.name}.json")
+
+    @property
+    def record(self) -> Record:
+        """What `run_cell` wrote."""
+        return Record(**read_json(self.file))
+
+
+class Learnt(NamedTuple):
+    """What learning leaves to be written down; `training` and so on as in `Record`."""
 
     policy: Actor
     training: np.ndarray
@@ -143,40 +175,17 @@ class Learnt:
     settings: dict[str, Any]
 
 
-def cell_folder(out: Path, method: str, seed: int) -> Path:
-    """Where a cell's run is kept; its record lies beside it, see `cell_file`."""
-    return out / "cells" / f"{method}-{seed}"
-
-
-def cell_file(out: Path, method: str, seed: int) -> Path:
-    """The record of a cell, which is there once it is finished."""
-    return out / "cells" / f"{method}-{seed}.json"
-
-
-def run_cell(
-    out: Path,
-    comparison: Comparison,
-    method: str,
-    seed: int,
-    *,
-    threads: int | None = None,
-    progress: ProgressCallback | None = None,
-) -> None:
+def run_cell(cell: Cell, comparison: Comparison, *, threads: int | None = None) -> None:
     """Learn (or go on) in the cell's folder, execute, and write the record."""
     task = comparison.make_task()
-    learn = learn_nothing if method == NONE else learn_constraint
-    folder = cell_folder(out, method, seed)
-    learnt = learn(task, comparison, method, seed, folder, threads, progress)
+    learn = learn_nothing if cell.method == NONE else learn_constraint
+    learnt = learn(cell, comparison, task, threads)
     execution = execute(
-        task,
-        learnt.policy,
-        episodes=EXECUTED_EPISODES,
-        seed=FIRST_EXECUTED,
-        threads=threads,
+        task, learnt.policy, episodes=EXECUTED_EPISODES, seed=FIRST_EXECUTED, threads=threads
     )
     record = Record(
-        method=method,
-        seed=seed,
+        method=cell.method,
+        seed=cell.seed,
         steps=learnt.steps,
         minutes=learnt.minutes,
         training=learnt.training.tolist(),
@@ -184,41 +193,27 @@ def run_cell(
         settings=learnt.settings,
         versions=installed_versions(),
     )
-    write_json(cell_file(out, method, seed), asdict(record))
-
-
-def read_record(out: Path, method: str, seed: int) -> Record:
-    """What `run_cell` wrote."""
-    return Record(**read_json(cell_file(out, method, seed)))
+    write_json(cell.file, asdict(record))
 
 
 def learn_constraint(
-    task: SimulatedTask,
-    comparison: Comparison,
-    method: str,
-    seed: int,
-    folder: Path,
-    threads: int | None,
-    progress: ProgressCallback | None,
+    cell: Cell, comparison: Comparison, task: SimulatedTask, threads: int | None
 ) -> Learnt:
-    """Inference by one of the methods."""
+    """Infer a constraint by one of the methods."""
     result = infer(
         task,
-        comparison.demonstrations(seed),
-        method=method,
+        comparison.demonstrations(cell.seed),
+        method=cell.method,
         confidence=comparison.confidence,
-        seed=seed,
-        forward=comparison.forward(method, task),
-        folder=folder,
+        seed=cell.seed,
+        forward=comparison.forward(cell.method, task),
+        folder=cell.folder,
         threads=threads,
-        progress=progress,
     )
     settings = {key: value for key, value in result.settings.items() if key != "versions"}
-    facts = result.metrics
+    steps, minutes = int(result.metrics["steps"]), float(result.metrics["minutes"])
     assert isinstance(result.policy, Actor)
-    return Learnt(
-        result.policy, result.training, int(facts["steps"]), float(facts["minutes"]), settings
-    )
+    return Learnt(result.policy, result.training, steps, minutes, settings)
 
 
 class Unconstrained(Trainer):
@@ -231,33 +226,19 @@ class Unconstrained(Trainer):
 
 
 def learn_nothing(
-    task: SimulatedTask,
-    comparison: Comparison,
-    method: str,
-    seed: int,
-    folder: Path,
-    threads: int | None,
-    progress: ProgressCallback | None,
+    cell: Cell, comparison: Comparison, task: SimulatedTask, threads: int | None
 ) -> Learnt:
-    """PPO that knows of no cost."""
-    forward = comparison.forward(method, task)
-    trainer = Unconstrained(task, forward, seed=seed, constraints=0, threads=threads)
-    settings = {**run_settings(trainer), "method": method}
-    try:
-        run_until_finished(
-            trainer,
-            folder,
-            settings,
-            label="unconstrained",
-            every=checkpoint_every(trainer),
-            progress=progress,
-        )
+    """Train a policy that knows of no cost."""
+    forward = comparison.forward(NONE, task)
+    with closing(
+        Unconstrained(task, forward, seed=cell.seed, constraints=0, threads=threads)
+    ) as trainer:
+        settings = {**run_settings(trainer), "method": NONE}
+        every = checkpoint_every(trainer)
+        run_until_finished(trainer, cell.folder, settings, label="unconstrained", every=every)
         now = trainer.now
-        return Learnt(
-            trainer.actor, now.ledger.ended.copy(), trainer.steps, now.seconds / 60, settings
-        )
-    finally:
-        trainer.close()
+        training = now.ledger.ended.copy()
+        return Learnt(trainer.actor, training, trainer.steps, now.seconds / 60, settings)
 
 
 def end_with_parent() -> None:
@@ -272,12 +253,12 @@ def end_with_parent() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """A worker: one cell of the comparison whose settings are in the folder."""
+    """Work as a process: run one cell of the comparison whose settings are in the folder."""
     out, method, seed, threads = Path(arguments[0]), *arguments[1:]
     end_with_parent()
     try:
         comparison = Comparison(**read_settings(out / SETTINGS)["settings"])
-        run_cell(out, comparison, method, int(seed), threads=int(threads) or None)
+        run_cell(Cell(out, method, int(seed)), comparison, threads=int(threads) or None)
     except TacitError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -1,4 +1,4 @@
-"""What the comparison of methods found, as tables."""
+"""The tables of the comparison of methods: one line per method, one line per cell."""
 
 import shlex
 import warnings
@@ -31,7 +31,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Summary:
-    """One method over all seeds; None where nothing is known.
+    """Means of one method over all seeds; None where nothing is known.
 
     Fields:
         method: its name.
@@ -42,8 +42,8 @@ class Summary:
         feasible_reward: in execution.
         reward: in execution, violating episodes included.
         minutes: of learning, mean.
-        p_feasible_reward: of a t-test against `reach`, the default.
-        p_violation: likewise.
+        p_feasible_reward: P of a t-test against `reach`, the default.
+        p_violation: P of the same test on the violation in execution.
     """
 
     method: str
@@ -64,20 +64,21 @@ def summaries(records: Sequence[Record]) -> list[Summary]:
     for record in records:
         by_method.setdefault(record.method, []).append(record)
     reference = by_method.get(REFERENCE, [])
-    return [summed_up(own, reference) for own in by_method.values()]
+    return [summary_of(own, reference) for own in by_method.values()]
 
 
-def summed_up(records: list[Record], reference: list[Record]) -> Summary:
-    """One method over all seeds."""
+def summary_of(records: list[Record], reference: list[Record]) -> Summary:
+    """The summary of one method, given the records of the reference too."""
     if len(records) >= SEEDS_FOR_TESTS:
         over_seeds = {name: means(records, name) for name in PLACES}
-        violation = within(student_interval(over_seeds["violation"]), 0.0, 1.0)
+        violation = student_interval(over_seeds["violation"], low=0.0, high=1.0)
         feasible = student_interval(over_seeds["feasible_reward"])
         reward = student_interval(over_seeds["reward"])
     else:
         pooled = summary(np.concatenate([record.execution for record in records]))
         violation, feasible, reward = pooled.violation, pooled.feasible_reward, pooled.reward
     other = reference if records[0].method != REFERENCE else []
+    p = {name: t_test(means(records, name), means(other, name)) for name in PLACES}
     return Summary(
         method=records[0].method,
         seeds=len(records),
@@ -87,8 +88,8 @@ def summed_up(records: list[Record], reference: list[Record]) -> Summary:
         feasible_reward=feasible,
         reward=reward,
         minutes=float(np.mean([record.minutes for record in records])),
-        p_feasible_reward=compared(records, other, "feasible_reward"),
-        p_violation=compared(records, other, "violation"),
+        p_feasible_reward=p["feasible_reward"],
+        p_violation=p["violation"],
     )
 
 
@@ -103,23 +104,16 @@ def training_mean(records: Sequence[Record], name: str) -> float | None:
     return float(np.mean(known, axis=0)[PLACES[name]]) if known else None
 
 
-def student_interval(values: np.ndarray) -> Estimate:
-    """The mean with its 95 % t-interval: a bootstrap of so few values would be too narrow."""
+def student_interval(values: np.ndarray, low: float = -np.inf, high: float = np.inf) -> Estimate:
+    """The mean with its 95 % t-interval, cut to what is possible.
+
+    A bootstrap of so few values would be too narrow.
+    """
     mean = float(values.mean())
     if np.ptp(values) == 0:
         return Estimate.exact(mean)
     half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
-    return Estimate(mean, float(mean - half), float(mean + half))
-
-
-def within(estimate: Estimate, low: float, high: float) -> Estimate:
-    """The estimate with its interval cut to what is possible."""
-    return Estimate(estimate.value, max(low, estimate.low), min(high, estimate.high))
-
-
-def compared(records: list[Record], reference: list[Record], name: str) -> float | None:
-    """P of the t-test of one of the means over seeds."""
-    return t_test(means(records, name), means(reference, name))
+    return Estimate(mean, max(low, float(mean - half)), min(high, float(mean + half)))
 
 
 def t_test(one: np.ndarray, two: np.ndarray) -> float | None:

@@ -1,17 +1,17 @@
-"""Is what was learned a rule, or an imitation? Of the finished runs of a comparison of methods.
+"""Did a method learn a rule, or an imitation? Judges the finished runs of a comparison of methods.
 
-Recovery (`tacit.evaluation.recovery`), the calibration error (ECE, by the paper's recipe), and
-feasibility against one quantity in the postures of those who keep the rule and who break it: a
-rule about the quantity gives one curve, whoever's postures they are; an imitation calls the
-postures of those who keep the rule feasible at every value, and the others at none. The episodes
-are of PPO without any constraint and of the first method's policy.
+It measures recovery (`tacit.evaluation.recovery`) and the calibration error (ECE, by the paper's
+recipe), and draws feasibility against one quantity in the postures of those who keep the rule and
+of those who break it. A rule about the quantity gives one curve, whoever's postures they are; an
+imitation calls the postures of those who keep the rule feasible at every value, and the others at
+none. The episodes are played by PPO without any constraint and by the first method's policy.
 """
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -21,26 +21,19 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, StorageError, TaskError
 from tacit.evaluation.calibration import calibration_error
 from tacit.evaluation.recovery import SeenSteps, recovered, seen_steps
+from tacit.experiments.methods import Progress
 from tacit.experiments.methods_cell import (
     METHODS,
     NONE,
     SETTINGS,
+    Cell,
     Comparison,
-    cell_file,
-    cell_folder,
     learn_nothing,
 )
-from tacit.experiments.methods_table import (
-    REFERENCE,
-    SEEDS_FOR_TESTS,
-    student_interval,
-    t_test,
-    within,
-)
-from tacit.experiments.methods_workers import Progress
+from tacit.experiments.methods_table import REFERENCE, SEEDS_FOR_TESTS, student_interval, t_test
 from tacit.inference.constraint import Constraint
-from tacit.inference.methods import find_method
-from tacit.inference.result import load
+from tacit.inference.method import find_method
+from tacit.inference.result import Result, load
 from tacit.reports.feasibility_curves import posture_panels
 from tacit.reports.style import write_png
 from tacit.reports.table import MISSING, markdown_table, p_value
@@ -58,7 +51,7 @@ NOT_ASKED = "not asked for"
 
 @dataclass(frozen=True)
 class Row:
-    """One run.
+    """The judgement of one run.
 
     Fields:
         method: its name.
@@ -103,93 +96,93 @@ def run_rule(
     out, runs = Path(out), Path(runs)
     comparison = comparison_of(runs)
     task = comparison.make_task()
-    found = finished(runs, methods)
+    loaded = {cell: load(cell.folder) for cell in finished(runs, methods)}
+    free = unconstrained_policy(runs, comparison, task)
+    behaviours = [free, next(iter(loaded.values())).policy]
     tell = progress or (lambda *_: None)
-    loaded = {cell: load(cell_folder(runs, *cell)) for cell in found}
-    free = policy_of(runs, comparison, task)
-    behaviours = [free, loaded[found[0]].policy]
-    tell(0, len(found), "episodes")
+    tell(0, len(loaded), "episodes")
     sets = [seen_steps(task, behaviours, seed=seed, threads=threads) for seed in EPISODE_SEEDS]
     rows = []
-    for place, ((method, seed), result) in enumerate(loaded.items()):
-        tell(place, len(found), f"{method}, seed {seed}")
-        row = kept_row(out, runs, method, seed)
+    for place, (cell, result) in enumerate(loaded.items()):
+        tell(place, len(loaded), str(cell))
+        row = kept_row(out, cell)
         if row is None:
             areas = [recovered(result.constraint, steps) for steps in sets]
-            row = Row(method, seed, areas, None, NOT_ASKED)
-            keep_row(out, runs, row)
+            row = keep_row(out, cell, Row(cell.method, cell.seed, areas, None, NOT_ASKED))
         if calibration and row.reason == NOT_ASKED:
             error, reason = calibration_of(result, task, free, threads)
-            row = replace(row, calibration=error, reason=reason)
-            keep_row(out, runs, row)
+            row = keep_row(out, cell, replace(row, calibration=error, reason=reason))
         rows.append(row)
     write_all(out, runs, rows)
-    first = {method: loaded[method, seed].constraint for method, seed in reversed(found)}
-    draw(out, dict(reversed(first.items())), sets[0], quantity)
+    first: dict[str, Constraint] = {}
+    for cell, result in loaded.items():
+        first.setdefault(cell.method, result.constraint)
+    draw(out, first, sets[0], quantity)
     return rows
 
 
 def comparison_of(runs: Path) -> Comparison:
-    """What the runs share."""
+    """The comparison that the runs belong to."""
     if not (runs / SETTINGS).exists():
         raise StorageError(f"{runs} is no folder of `tacit experiment run methods`")
     return Comparison(**read_settings(runs / SETTINGS)["settings"])
 
 
-def finished(runs: Path, methods: Sequence[str]) -> list[tuple[str, int]]:
-    """Method and seed of all runs of these methods that are finished."""
+def finished(runs: Path, methods: Sequence[str]) -> list[Cell]:
+    """The finished runs of these methods, in the order of `METHODS` and of the seeds."""
     for method in methods:
         find_method(method)
-    cells = [
-        (method, int(file.stem.rpartition("-")[2]))
-        for method in methods
-        for file in (runs / "cells").glob(f"{method}-*.json")
-    ]
+    cells = [cell for method in METHODS if method in methods for cell in cells_of(runs, method)]
     if not cells:
         raise ArgumentError(f"none of {', '.join(methods)} has finished in {runs}")
-    return sorted(cells, key=lambda cell: (METHODS.index(cell[0]), cell[1]))
+    return cells
 
 
-def row_file(out: Path, method: str, seed: int) -> Path:
-    """Where a row is kept."""
-    return out / "rows" / f"{method}-{seed}.json"
+def cells_of(runs: Path, method: str) -> list[Cell]:
+    """The finished runs of one method, in the order of the seeds."""
+    files = (runs / "cells").glob(f"{method}-*.json")
+    seeds = sorted(int(file.stem.rpartition("-")[2]) for file in files)
+    return [Cell(runs, method, seed) for seed in seeds]
 
 
-def checksum(runs: Path, method: str, seed: int) -> str:
-    """Of the record of a run: another run of the same name is judged anew."""
-    return hashlib.sha256(cell_file(runs, method, seed).read_bytes()).hexdigest()
+def row_file(out: Path, cell: Cell) -> Path:
+    """The file in which the row of a run is kept."""
+    return out / "rows" / cell.file.name
 
 
-def keep_row(out: Path, runs: Path, row: Row) -> None:
-    """Write a row down, so that it is not lost when the rest is interrupted."""
-    content = {**asdict(row), "sha256": checksum(runs, row.method, row.seed)}
-    write_json(row_file(out, row.method, row.seed), content)
+def checksum(cell: Cell) -> str:
+    """The checksum of a run's record: another run of the same name is judged anew."""
+    return hashlib.sha256(cell.file.read_bytes()).hexdigest()
 
 
-def kept_row(out: Path, runs: Path, method: str, seed: int) -> Row | None:
+def keep_row(out: Path, cell: Cell, row: Row) -> Row:
+    """Write a row down, so that it is not lost when the rest is interrupted; the row itself."""
+    write_json(row_file(out, cell), {**asdict(row), "sha256": checksum(cell)})
+    return row
+
+
+def kept_row(out: Path, cell: Cell) -> Row | None:
     """The row of this run from an earlier attempt, if there is one."""
-    file = row_file(out, method, seed)
+    file = row_file(out, cell)
     if not file.exists():
         return None
     content = read_json(file)
-    return Row(**content) if content.pop("sha256") == checksum(runs, method, seed) else None
+    return Row(**content) if content.pop("sha256") == checksum(cell) else None
 
 
-def policy_of(runs: Path, comparison: Comparison, task: SimulatedTask) -> Actor:
+def unconstrained_policy(runs: Path, comparison: Comparison, task: SimulatedTask) -> Actor:
     """The policy that knows of no cost, from the first finished run."""
-    files = (runs / "cells").glob(f"{NONE}-*.json")
-    seeds = sorted(int(file.stem.rpartition("-")[2]) for file in files)
-    if not seeds:
+    cells = cells_of(runs, NONE)
+    if not cells:
         raise ArgumentError(
             f"{runs} has no run without a constraint, which would break the rule: add one with "
             "`--methods none`"
         )
-    folder = cell_folder(runs, NONE, seeds[0])
-    return learn_nothing(task, comparison, NONE, seeds[0], folder, None, None).policy
+    return learn_nothing(cells[0], comparison, task, None).policy
 
 
 def calibration_of(
-    result: Any, task: SimulatedTask, free: Actor, threads: int | None
+    result: Result, task: SimulatedTask, free: Actor, threads: int | None
 ) -> tuple[float | None, str]:
     """The calibration error, or why there is none."""
     try:
@@ -244,12 +237,12 @@ def spread(values: np.ndarray) -> str:
         return MISSING
     if len(values) < SEEDS_FOR_TESTS:
         return f"{values.mean():.3f}"
-    estimate = within(student_interval(values), 0.0, 1.0)
+    estimate = student_interval(values, low=0.0, high=1.0)
     return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
 def write_all(out: Path, runs: Path, rows: Sequence[Row]) -> None:
-    """The numbers for programs, and a table for people."""
+    """Write the numbers for programs, and a table for people."""
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "rule.json", {"runs": str(runs), "rows": [asdict(row) for row in rows]})
     with atomic_write(out / "rule.md") as part:
@@ -257,25 +250,19 @@ def write_all(out: Path, runs: Path, rows: Sequence[Row]) -> None:
         part.write_text("\n\n## Each seed\n\n".join(tables) + "\n", encoding="utf-8")
 
 
-def draw(out: Path, constraints: dict[str, Any], steps: SeenSteps, quantity: int) -> None:
-    """The figure of postures, over the values that were seen."""
+def draw(out: Path, constraints: dict[str, Constraint], steps: SeenSteps, quantity: int) -> None:
+    """Write the figure of postures, over the values that were seen."""
     seen = steps.observations[:, quantity]
     low, high = np.quantile(seen, (0.01, 0.99))
     values = np.linspace(low, high, VALUES)
     panels = {
-        name.upper(): postures(constraint, steps, quantity, values)
-        for name, constraint in constraints.items()
+        method.upper(): postures(constraint, steps, quantity, values)
+        for method, constraint in constraints.items()
     }
-    figure = posture_panels(
-        values, panels, quantity=named(constraints, quantity), broken=seen[steps.broken]
-    )
-    write_png(out / "postures.png", figure)
-
-
-def named(constraints: dict[str, Constraint], quantity: int) -> str:
-    """What the observed number is called."""
     names = next(iter(constraints.values())).names
-    return names[quantity] if names else f"observation {quantity}"
+    name = names[quantity] if names else f"observation {quantity}"
+    figure = posture_panels(values, panels, quantity=name, broken=seen[steps.broken])
+    write_png(out / "postures.png", figure)
 
 
 class Postures(NamedTuple):
@@ -313,16 +300,8 @@ def postures(
     for kind in (~steps.broken, steps.broken):
         places = np.flatnonzero(kind)
         chosen = generator.choice(places, min(POSTURES, len(places)), replace=False)
-        curves.append(
-            move_quantity(
-                constraint,
-                steps.observations[chosen],
-                steps.actions[chosen],
-                quantity,
-                values,
-                confidence,
-            )
-        )
+        seen, done = steps.observations[chosen], steps.actions[chosen]
+        curves.append(move_quantity(constraint, seen, done, quantity, values, confidence))
     return Postures(*curves)
 
 

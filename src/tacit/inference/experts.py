@@ -13,7 +13,7 @@ from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_world import simulator_of
 from tacit.environments.task import SimulatedTask
 from tacit.errors import DemonstrationError
-from tacit.inference.counts.visits import check_trajectories, visits_of
+from tacit.inference.counts.model import check_trajectories, visits_of
 from tacit.inference.inputs import Steps
 
 # Simulators report what they did in float32: a demonstrated action may be off by its rounding.

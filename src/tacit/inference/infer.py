@@ -1,17 +1,20 @@
 """From demonstrations to a constraint and a policy, by any method."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import tacit.inference.methods  # noqa: F401  (makes the methods known)
 from tacit.argument_checks import check_confidence, check_seed
 from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular_world import tables_sha256
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
+from tacit.inference.experts import fingerprint
 from tacit.inference.loop import Inference
-from tacit.inference.method import ExactMethod, Method, NamedMethod
-from tacit.inference.methods import chosen_method
+from tacit.inference.method import ExactMethod, Method, NamedMethod, chosen_method
 from tacit.inference.result import Result
 from tacit.runs.resumable_run import ProgressCallback
 from tacit.runs.run_folder import SETTINGS
@@ -81,6 +84,11 @@ def learn_exactly(
     """Compute the result, and keep it in the folder if there is one."""
     result = method.learn(task, demonstrations, confidence, seed)
     if folder is not None:
+        prints = {
+            "tables_sha256": tables_sha256(task),
+            "demonstrations_sha256": fingerprint(demonstrations),
+        }
+        result = replace(result, settings={**result.settings, **prints})
         # Not before the work, so that a request that makes no sense claims nothing.
         asked = {name: part for name, part in result.settings.items() if name != "versions"}
         keep_settings(Path(folder) / SETTINGS, asked, "exact inference")

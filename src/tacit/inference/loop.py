@@ -110,6 +110,7 @@ class Inference:
             )
         if forward.relative_costs is None:
             forward = dataclasses.replace(forward, relative_costs=True)
+        method.check_sizes(task.observation_space.shape[0])
         self.number_of_costs = method.number_of_costs(task.observation_space.shape[0])
         self.trainer = Trainer(
             task, forward, seed=seed, constraints=self.number_of_costs, threads=threads

@@ -32,6 +32,8 @@ from tacit.inference.result import Result
 
 METHODS: "dict[str, type[NamedMethod]]" = {}
 """Every method by its name; a subclass with a `name` is entered when it is defined."""
+DEFAULTS = ("counts", "reach")
+"""The first one that fits the task runs where no method is named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +212,13 @@ class Method(NamedMethod):
         """The updates after which the policy begins anew as an imitation of the experts."""
         return () if self.temptation == 1 else (round(self.temptation * iterations),)
 
+    def check_sizes(self, observed: int) -> None:
+        """Raise an error if the settings do not fit so many observed numbers.
+
+        It is asked before anything is done or written.
+        """
+        del observed
+
     def number_of_costs(self, observed: int) -> int:
         """How many costs `judge` gives for so many observed numbers, each with its own price."""
         del observed
@@ -262,3 +271,34 @@ class Method(NamedMethod):
     @abstractmethod
     def allowance(self, expert_cost: float, confidence: float) -> float:
         """What the policy may spend."""
+
+
+def default_method(task: TabularTask | SimulatedTask) -> type[NamedMethod]:
+    """The method that runs on `task` when none is named: `counts` on tables, else `reach`."""
+    return next(METHODS[name] for name in DEFAULTS if METHODS[name].fits(task))
+
+
+def find_method(name: object) -> type[NamedMethod]:
+    """The class of the method called `name`, or an error with the nearest name."""
+    if not isinstance(name, str) or name not in METHODS:
+        hint = nearest(str(name).lower(), {known: known for known in METHODS})
+        raise ArgumentError(f"method must be one of {', '.join(METHODS)}, not {name!r}{hint}")
+    return METHODS[name]
+
+
+def chosen_method(
+    method: NamedMethod | str | None, task: TabularTask | SimulatedTask
+) -> NamedMethod:
+    """The method to run on `task`: the object itself, a name's preset, or the default's."""
+    if not isinstance(method, NamedMethod):
+        kind = default_method(task) if method is None else find_method(method)
+        method = kind.preset(task) if kind.fits(task) else refused(kind, task)
+    return method if type(method).fits(task) else refused(type(method), task)
+
+
+def refused(kind: type[NamedMethod], task: TabularTask | SimulatedTask) -> NamedMethod:
+    """Raise an error: the method cannot learn on the task."""
+    raise ArgumentError(
+        f"method {kind.name!r} computes on the arrays of a table, which {task.name} does not have; "
+        f"{default_method(task).name!r} is of the same family and learns by acting"
+    )

@@ -24,14 +24,13 @@ from tacit.errors import ArgumentError
 from tacit.evaluation.evaluate import FIRST_EXECUTED, execute
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.constraint import Constraint
+from tacit.inference.counts.counts import TableMethod
 from tacit.inference.counts.many_data_sets import VisitCounts
-from tacit.inference.counts.method import TableMethod
-from tacit.inference.counts.visits import visits_of
+from tacit.inference.counts.model import visits_of
 from tacit.inference.experts import ExpertSteps, as_simulated
 from tacit.inference.infer import check_task, check_unused, infer
 from tacit.inference.loop import Inference
-from tacit.inference.method import Method, NamedMethod
-from tacit.inference.methods import chosen_method
+from tacit.inference.method import Method, NamedMethod, chosen_method
 from tacit.runs.resumable_run import ProgressCallback
 from tacit.sufficiency.answer import Answer, History, recommend, words, worth_of
 from tacit.sufficiency.learning_curve import LearningCurve, learning_curve, policy_values

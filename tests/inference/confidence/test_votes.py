@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.inference.confidence.votes import (
+from tacit.inference.confidence.belief import (
     COUNTED_VOTES,
     LEARNED_VOTES,
     counted_votes,

@@ -14,10 +14,9 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.lab_tasks import chain
 from tacit.errors import ArgumentError, DemonstrationError
 from tacit.inference.confidence import belief
-from tacit.inference.counts.counts import Counts
+from tacit.inference.counts.counts import Counts, forward_control
 from tacit.inference.counts.likelihood import Likelihood
-from tacit.inference.counts.method import forward_control
-from tacit.inference.counts.visits import visits_of
+from tacit.inference.counts.model import visits_of
 from tacit.inference.infer import infer
 
 COUNTED, LEARNED = ("visits", "visits-fallible"), ("independent", "abstain")

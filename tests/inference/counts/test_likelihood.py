@@ -13,8 +13,8 @@ from scipy import integrate, stats
 from scipy.special import betaincinv, betaln, digamma, logsumexp
 
 from tacit.control.planning import Dynamics
+from tacit.inference.confidence.belief import LEARNED_VOTES
 from tacit.inference.confidence.quantile import QuantileTable
-from tacit.inference.confidence.votes import LEARNED_VOTES
 from tacit.inference.counts import likelihood as learned_belief
 from tacit.inference.counts.likelihood import learn_votes
 

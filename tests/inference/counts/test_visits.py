@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import DemonstrationError
-from tacit.inference.counts.visits import visits_of
+from tacit.inference.counts.model import visits_of
 
 STATES, ACTIONS, HORIZON = 5, 3, 6
 often = settings(max_examples=30, deadline=None)

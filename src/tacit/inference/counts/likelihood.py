@@ -13,15 +13,15 @@ from jaxtyping import Array, Float
 from tacit.argument_checks import check_choice
 from tacit.control.planning import Dynamics, occupancy, soft_value_iteration
 from tacit.environments.tabular import TabularTask
-from tacit.inference.confidence.belief import beta_divergence
-from tacit.inference.confidence.quantile import QuantileTable
-from tacit.inference.confidence.votes import (
+from tacit.inference.confidence.belief import (
     LEARNED_VOTES,
     LearnedVotes,
+    beta_divergence,
     initial_weights,
     learned_votes,
 )
-from tacit.inference.counts.method import TableMethod
+from tacit.inference.confidence.quantile import QuantileTable
+from tacit.inference.counts.counts import TableMethod
 
 Objective = Literal["evidence", "quantile"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)

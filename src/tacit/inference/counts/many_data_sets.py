@@ -12,8 +12,8 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
 from tacit.inference.confidence.belief import Reading
-from tacit.inference.counts.method import TableMethod, forward_control
-from tacit.inference.counts.visits import visits_of
+from tacit.inference.counts.counts import TableMethod, forward_control
+from tacit.inference.counts.model import visits_of
 from tacit.precision import in_double_precision
 
 

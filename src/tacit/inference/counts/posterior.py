@@ -19,7 +19,7 @@ from tacit.control.planning import Dynamics, constrained_plan, violation_probabi
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
-from tacit.inference.counts.visits import visits_of
+from tacit.inference.counts.model import visits_of
 from tacit.precision import in_double_precision
 
 MOST_CANDIDATES = 14

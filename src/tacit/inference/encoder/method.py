@@ -46,7 +46,7 @@ from tacit.inference.confidence.quantile import beta_quantile
 from tacit.inference.constraint_model import cost_of
 from tacit.inference.counts.likelihood import divergence_from_prior, log_feasibility
 from tacit.inference.encoder.belief_model import BeliefModel, BeliefShape, blank_steps, new_model
-from tacit.inference.encoder.encoders import ENCODERS, Encoder
+from tacit.inference.encoder.encoders import ENCODERS, Encoder, make_encoder
 from tacit.inference.encoder.memory import ExpertMemory, PolicyMemory
 from tacit.inference.encoder.model import GRANULARITIES, ConfidenceModel, Granularity
 from tacit.inference.encoder.voters import Voters, contrast, past_policies
@@ -149,6 +149,11 @@ class CAICRL(TrainedMethod):
     def any_confidence(self) -> bool:
         """The paper's objective trains for one confidence."""
         return self.objective != "quantile"
+
+    def check_sizes(self, observed: int) -> None:
+        """The encoder must be one that can be made like this; nothing is computed."""
+        sizes = str(self.encoder), observed, self.width, self.heads, self.layers
+        jax.eval_shape(partial(make_encoder, *sizes, key=jax.random.key(0)))
 
     def made(self, experts: int) -> BeliefShape:
         """The shapes of the belief for N experts."""

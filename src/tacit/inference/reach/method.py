@@ -41,8 +41,7 @@ from tacit.control.learner import Rollout
 from tacit.control.multiplier import Multiplier
 from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
-from tacit.inference.confidence.belief import READINGS, Reading
-from tacit.inference.confidence.votes import COUNTED_VOTES, CountedVotes
+from tacit.inference.confidence.belief import COUNTED_VOTES, READINGS, CountedVotes, Reading
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.inputs import Inputs
 from tacit.inference.method import Judged, Learned, Method, Moment, Round
@@ -120,6 +119,10 @@ class Reach(Method):
         """After the exploration phase, and at the start where that is asked for."""
         return ((0,) if self.start == "clone" else ()) + super().imitates_at(iterations)
 
+    def check_sizes(self, observed: int) -> None:
+        """There must be the quantities that the settings name."""
+        self.quantities.check(observed)
+
     def number_of_costs(self, observed: int) -> int:
         """One for each quantity: what is spent on one must not be taken from another."""
         return self.quantities.number(observed)
@@ -129,7 +132,6 @@ class Reach(Method):
     ) -> Learned:
         """The experts are counted; no policy was tempted yet."""
         del key
-        self.quantities.check(inputs.centre.shape[0])
         worlds = forward.intended or forward.worlds
         tempted = Extent.nowhere(self.quantities.number(inputs.centre.shape[0]), worlds)
         return self.counted(inputs, experts, tempted)

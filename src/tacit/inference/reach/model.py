@@ -30,8 +30,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
-from tacit.inference.confidence.belief import Reading, feasibility, support
-from tacit.inference.confidence.votes import CountedVotes, counted_votes
+from tacit.inference.confidence.belief import (
+    CountedVotes,
+    Reading,
+    counted_votes,
+    feasibility,
+    support,
+)
 from tacit.inference.constraint_model import ConstraintModel, Evidence, Spaces
 from tacit.inference.inputs import Inputs
 from tacit.inference.reach.quantities import Quantities

@@ -6,8 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from tacit.inference.confidence.belief import ROUNDING, support
-from tacit.inference.confidence.votes import CountedVotes
+from tacit.inference.confidence.belief import ROUNDING, CountedVotes, support
 from tacit.inference.reach.sided_votes import votes_below
 
 

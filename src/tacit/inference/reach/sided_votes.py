@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from tacit.inference.confidence.votes import counted_votes
+from tacit.inference.confidence.belief import counted_votes
 
 Belief = tuple[Float[Array, "*n"], Float[Array, "*n"]]
 

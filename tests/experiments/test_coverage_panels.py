@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ArgumentError
-from tacit.reports.coverage_panels import coverage_panels
+from tacit.experiments.coverage import coverage_panels
 
 
 def row(task="chain", experts=10, confidence=0.5, **changes):

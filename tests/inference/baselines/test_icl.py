@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.inference.baselines import density
+from tacit.inference.baselines import icl
 from tacit.inference.baselines.icl import Flow, fit_flow
 
 NUMBER = 2000
@@ -18,8 +18,8 @@ MEAN = np.array([3.0, -1.0])
 log_density = eqx.filter_jit(Flow.log_density)
 latents = eqx.filter_jit(Flow.latents)
 slopes_of = eqx.filter_jit(lambda flow, step: jax.jacobian(lambda x: flow.latents(x)[0])(step))
-threshold_of = eqx.filter_jit(density.threshold_of)
-unlikeness = eqx.filter_jit(density.unlikeness)
+threshold_of = eqx.filter_jit(icl.threshold_of)
+unlikeness = eqx.filter_jit(icl.unlikeness)
 
 
 def gaussian(seed):

@@ -9,9 +9,9 @@ from scipy import stats
 from tacit.control.expert import collect, train_expert
 from tacit.control.planning import Dynamics
 from tacit.environments.lab_tasks import chain, grid_world
-from tacit.inference.counts import counted as counted_belief
+from tacit.inference.counts import counts as counted_belief
 from tacit.inference.counts.counts import count_votes
-from tacit.inference.counts.visits import visits_of
+from tacit.inference.counts.model import visits_of
 
 NUMBER = 20
 FORBIDDEN = (4, 5, 6)  # positions -6 to -4; the reward pulls there

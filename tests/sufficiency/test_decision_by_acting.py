@@ -8,8 +8,9 @@ from tacit.control.multiplier import Multiplier
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.loop import Inference
-from tacit.sufficiency import simulated_decision
-from tacit.sufficiency.decision import SHARE, simulated_curve, simulated_sizes
+from tacit.inference.reach.method import Reach
+from tacit.sufficiency import decision
+from tacit.sufficiency.decision import SHARE, simulated_sizes
 from tacit.sufficiency.learning_curve import LearningCurve
 
 TASK = tacit.make("BiasedPendulum", horizon=12)
@@ -42,15 +43,15 @@ def demonstrations():
 def asked(demonstrations):
     """An answer, and which experts were turned to with how many updates each."""
     turned, told = [], []
-    turn_to = Inference.turn_to
+    continue_at = Inference.continue_at
 
     def remembered(run, confidence, experts, share):
         turned.append(experts)
-        turn_to(run, confidence, experts, share)
+        continue_at(run, confidence, experts, share)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Inference, "turn_to", remembered)
-        patch.setattr(simulated_curve, "EPISODES", 6)
+        patch.setattr(Inference, "continue_at", remembered)
+        patch.setattr(decision, "EPISODES", 6)
         answer = tacit.sufficient(
             TASK, demonstrations, 0.7, 1e6, forward=FORWARD, progress=told.append
         )
@@ -96,9 +97,16 @@ def test_what_the_interval_holds_is_not_called_enough(
         np.array([2, 4, 9]), np.array([[1.0, 1.2, 1.1], [1.4, 1.6, 1.5], [1.6, 1.6, 1.6]]), 0.01
     )
     assert curve.value.low == pytest.approx(1.6 - 4.303 * np.hypot(0.1 * np.sqrt(0.8), 0.01), 1e-3)
-    monkeypatch.setattr(simulated_decision, "simulated_curve", lambda *_, **__: (curve, None))
-    answer = simulated_decision.decide_by_acting(
-        TASK, demonstrations, ((4, 1.5),), confidence=0.7, wanted=wanted, seed=0, folder=None
+    monkeypatch.setattr(decision, "simulated_curve", lambda *_, **__: (curve, None))
+    answer = decision.decide_by_acting(
+        TASK,
+        demonstrations,
+        ((4, 1.5),),
+        method=Reach(),
+        confidence=0.7,
+        wanted=wanted,
+        seed=0,
+        folder=None,
     )
     assert answer.enough is enough
     assert answer.reason.startswith(begins)
@@ -114,7 +122,7 @@ def test_more_are_collected_until_there_are_enough(demonstrations, monkeypatch):
         value = float(len(demonstrations))
         return LearningCurve(np.array([2, 4, 9]), np.full((3, 3), value), 0.0), None
 
-    monkeypatch.setattr(simulated_decision, "simulated_curve", curve)
+    monkeypatch.setattr(decision, "simulated_curve", curve)
     answer = tacit.sufficient(
         TASK,
         demonstrations,
@@ -136,7 +144,7 @@ def test_a_quarter_a_half_and_all(number, sizes):
     assert simulated_sizes(number).tolist() == sizes
 
 
-@pytest.mark.parametrize("given", [{"objective": "evidence"}, {"votes": "visits"}])
-def test_what_only_tables_know_is_refused(demonstrations, given):
-    with pytest.raises(ArgumentError, match="no meaning on BiasedPendulum"):
-        tacit.sufficient(TASK, demonstrations, 0.7, 1.0, **given)
+@pytest.mark.parametrize("method", ["counts", tacit.methods.Likelihood()])
+def test_a_method_of_tables_is_refused(demonstrations, method):
+    with pytest.raises(ArgumentError, match=r"table, which BiasedPendulum does not have; 'reach'"):
+        tacit.sufficient(TASK, demonstrations, 0.7, 1.0, method=method)
