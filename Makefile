@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-slow lint format bench clean
+.PHONY: help demo test test-slow lint format bench docs docs-serve evidence clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -33,8 +33,17 @@ bench: .venv/dev ## speed, as ratios to a peer in the same run
 		$(BIN)/python benchmarks/$$script.py || missed=1; \
 	done; exit $$missed
 
-clean: ## remove the virtual environment and what the demo wrote
-	rm -rf .venv demo
+docs: .venv/dev ## the documentation as a site, in site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: .venv/dev ## the same in a browser, at http://127.0.0.1:8000
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+evidence: .venv/dev ## write the tables of docs/evidence from the result files there
+	$(BIN)/python docs/evidence/generate.py
+
+clean: ## remove the virtual environment, the site and what the demo wrote
+	rm -rf .venv demo site
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

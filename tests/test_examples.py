@@ -9,7 +9,9 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 
-LONG = ("learn_on_a_robot", "your_own_simulator")
+LONG = ("learn_on_a_robot", "your_own_encoder", "your_own_simulator")
+LINES = {"your_own_method": 75}
+"""A method written from nothing, with a constraint of its own that can be saved."""
 
 
 @pytest.mark.parametrize(
@@ -33,5 +35,10 @@ def test_the_example_runs_and_says_something(path, tmp_path):
 
 
 def test_examples_are_short():
-    assert len(EXAMPLES) >= 3
-    assert all(len(path.read_text().splitlines()) < 60 for path in EXAMPLES)
+    assert len(EXAMPLES) >= 8
+    long = [
+        path.stem
+        for path in EXAMPLES
+        if len(path.read_text(encoding="utf-8").splitlines()) >= LINES.get(path.stem, 60)
+    ]
+    assert long == []

@@ -13,6 +13,7 @@ from tacit.argument_checks import check_seed
 from tacit.control import learner as learning
 from tacit.control.actor import Actor
 from tacit.control.learner import Learner, Progress, Rollout
+from tacit.control.ppo import update_critics, update_policy
 from tacit.control.settings import PPO
 from tacit.environments.jax_world import JaxWorld, autoreset
 from tacit.environments.tabular import TabularTask
@@ -141,12 +142,38 @@ def one_run(
         if cost is not None:
             taken = rollout._replace(actions=bounded(task, rollout.actions))
             rollout = rollout._replace(costs=checked_costs(cost(taken), rollout, constraints))
-        learner, progress = learning.learn(run.learner, rollout, settings, key=update_key)
+        learner, progress = learn(run.learner, rollout, settings, key=update_key)
         return run._replace(learner=learner), (progress, run.account.ended)
 
     keys = jax.random.split(run_key, settings.iterations)
     run, (progress, ended) = jax.lax.scan(iteration, run, keys)
     return run.learner, progress, ended
+
+
+def learn(
+    learner: Learner, rollout: Rollout, settings: PPO, *, key: Key[Array, ""]
+) -> tuple[Learner, Progress]:
+    """One whole update as one pure function, for loops that are compiled from end to end."""
+    policy_key, critic_key = jax.random.split(key)
+    learner, batch = learning.prepare(learner, rollout, settings)
+    policy = update_policy(
+        learner.policy,
+        learner.policy_optimiser,
+        batch,
+        learner.multiplier.price,
+        settings.rate(learner.updates),
+        settings,
+        key=policy_key,
+    )
+    critics = update_critics(
+        learner.critics,
+        learner.critic_optimiser,
+        batch,
+        settings.rate(learner.updates),
+        settings,
+        key=critic_key,
+    )
+    return learning.finish(learner, rollout, batch, policy, critics)
 
 
 def roll_out(
@@ -165,19 +192,19 @@ def roll_out(
         if settings.intended:
             noise = noise.at[: settings.intended].set(0)
         actions = policy.act(learning.look(observed, observations, settings), noise)
-        after = continued(
+        taken, *onwards = continued(
             state, bounded(task, actions), jax.random.split(world_key, settings.worlds)
         )
         record = Rollout(
             observations=observations,
-            arrived=after.arrived,
+            arrived=taken.observation,
             actions=actions,
-            rewards=after.reward,
-            costs=after.costs,
-            terminated=after.terminated,
-            truncated=after.truncated,
+            rewards=taken.reward,
+            costs=taken.costs,
+            terminated=taken.terminated,
+            truncated=taken.truncated,
         )
-        return (after.state, after.observation, entered(account, record)), record
+        return (*onwards, entered(account, record)), record
 
     account = run.account._replace(ended=jnp.zeros(4))
     (state, observations, account), rollout = jax.lax.scan(

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled_training import learn
 
 from tacit.control import learner as learning
 from tacit.control.learner import Rollout, worst_costs
@@ -137,7 +138,7 @@ def test_signals_can_be_left_as_they_are(learner, rollout):
 def test_the_moments_of_observations_move_only_after_the_update(learner, rollout):
     after, _ = prepare(learner, rollout, SETTINGS)
     np.testing.assert_array_equal(after.observed.mean, learner.observed.mean)
-    learnt, progress = jax.jit(learning.learn, static_argnames="settings")(
+    learnt, progress = jax.jit(learn, static_argnames="settings")(
         learner, rollout, SETTINGS, key=jax.random.key(1)
     )
     rows = rollout.observations.reshape(-1, OBSERVED)

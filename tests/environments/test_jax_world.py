@@ -223,23 +223,24 @@ def test_a_compiled_loop_gives_the_numbers_of_the_worlds():
 
         return jax.lax.scan(body, start_world(task, key), actions)[1]
 
-    continued = whole_loop(world_keys(0, 4), actions.swapaxes(0, 1))
+    taken = whole_loop(world_keys(0, 4), actions.swapaxes(0, 1))
     arrived = [step.arrived for _, step in events]
-    np.testing.assert_array_equal(continued.arrived.swapaxes(0, 1), arrived)
+    np.testing.assert_array_equal(taken.observation.swapaxes(0, 1), arrived)
 
 
 def test_autoreset_begins_the_next_episode_only_where_one_ended():
     task = DRIFT
     key, step_key = jax.random.split(jax.random.key(0))
     state, _ = task.reset(key)
-    still = autoreset(task)(state, jnp.full(2, 0.1), step_key)
-    np.testing.assert_array_equal(still.observation, still.arrived)
-    assert still.state.steps == 1
-    over = autoreset(task)(state._replace(steps=jnp.int32(4)), jnp.full(2, 0.1), step_key)
+    still, onwards, observation = autoreset(task)(state, jnp.full(2, 0.1), step_key)
+    np.testing.assert_array_equal(observation, still.observation)
+    assert onwards.steps == 1
+    late = state._replace(steps=jnp.int32(4))
+    over, onwards, observation = autoreset(task)(late, jnp.full(2, 0.1), step_key)
     assert over.truncated
-    assert over.state.steps == 0
-    np.testing.assert_array_equal(over.arrived, still.arrived)
-    np.testing.assert_array_equal(over.observation, task.reset(jax.random.split(step_key)[1])[1])
+    assert onwards.steps == 0
+    np.testing.assert_array_equal(over.observation, still.observation)
+    np.testing.assert_array_equal(observation, task.reset(jax.random.split(step_key)[1])[1])
 
 
 @both

@@ -216,13 +216,9 @@ def test_pictures_are_drawn_of_the_worlds_and_their_limit(monkeypatch):
     class Picture:
         def __init__(self, model, limit, forbidden):
             self.known = model.nq, limit, forbidden
-            self.closed = False
 
         def draw(self, data):
             return np.array([data.qpos[0]])
-
-        def close(self):
-            self.closed = True
 
     module = types.ModuleType("tacit.environments.mujoco_picture")
     module.Picture = Picture
@@ -237,7 +233,6 @@ def test_pictures_are_drawn_of_the_worlds_and_their_limit(monkeypatch):
     picture = environment.painter.picture
     assert picture.known == (5, 0.5, "above")
     environment.close()
-    assert picture.closed
     vector = gymnasium.make_vec("tacit/BlockedWalker-v0", num_envs=2, render_mode="rgb_array")
     observations, _ = vector.reset(seed=0)
     np.testing.assert_array_equal(vector.render(), observations[:, :1])

@@ -27,7 +27,7 @@ from vehicle_faults import (
 )
 
 from tacit.errors import StorageError
-from tacit.highway.tracks import ThreeFiles, three_files
+from tacit.highway.highd_files import ThreeFiles, three_files
 from tacit.runs.atomic_write import atomic_write
 
 Expected = Literal["error", "warning", "accepted"]

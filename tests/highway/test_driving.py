@@ -107,11 +107,11 @@ def test_the_two_names_differ_in_their_constraint(recorded_traffic):
     assert distance.options["constraint"] == "distance"
     assert distance.observation_space.shape == (74,)
     assert distance.action_space == gymnasium.spaces.Box(-1, 1, (2,), np.float32)
-    assert distance.jax_world.number_of_costs == 1
+    assert distance.jax_world.constraints == ("distance",)
     assert distance.horizon == max(s.limit for s in distance.environment().scenarios)
     both = make("highwaydistance", constraint="both", **options)
     assert both.constraints == ("distance", "velocity")
-    assert both.jax_world.number_of_costs == 2
+    assert both.jax_world.constraints == ("distance", "velocity")
 
 
 ALL = Selection(window=12.0, split="all")

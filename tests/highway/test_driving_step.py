@@ -247,7 +247,7 @@ def test_one_constraint_has_one_cost(task):
         (("distance", "velocity"), [[0, 0], [1, 0], [0, 1]]),
     ):
         ruled = dataclasses.replace(task, constraints=rules)
-        assert ruled.number_of_costs == len(rules)
+        assert ruled.constraints == rules
         seen = jnp.asarray(np.stack([observation, close, fast]))
         np.testing.assert_array_equal(ruled.costs(seen), expected)
 

@@ -5,8 +5,8 @@ import pytest
 from written_recordings import drop, exid_tables, rows_of, write_three
 
 from tacit.highway.exid_files import exid_reading
+from tacit.highway.highd_files import three_files
 from tacit.highway.recording import CAR, TRUCK, RecordingError, RecordingWarning
-from tacit.highway.tracks import three_files
 
 
 def read(folder, tables):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from text_table import TextTable
 
-from tacit.highway.tracks import ThreeFiles
+from tacit.highway.highd_files import ThreeFiles
 
 FEWEST_ROWS = 10
 """Of the vehicle that is damaged, so that something is left of it."""

@@ -4,8 +4,7 @@ import csv
 import math
 from pathlib import Path
 
-from tacit.highway.highd_files import highd_reading
-from tacit.highway.tracks import three_files
+from tacit.highway.highd_files import highd_reading, three_files
 
 FOOT = 0.3048
 HIGHWAY_DATA = next(

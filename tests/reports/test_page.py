@@ -12,7 +12,7 @@ import pytest
 from tacit.environments.lab_tasks import chain, grid_world
 from tacit.errors import ArgumentError, TacitError
 from tacit.reports.confidence_curves import confidence_curves, coverage_against_confidence
-from tacit.reports.maps import MapPanel, constraint_maps
+from tacit.reports.feasibility import MapPanel, constraint_maps
 from tacit.reports.number_curve import reward_against_number
 from tacit.reports.page import Fact, Page, Section, page_html, write_page
 from tacit.reports.style import Band

@@ -3,6 +3,7 @@
 One call on 64 observations takes 40 microseconds, less than handing them to a compiled function.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -154,8 +155,9 @@ class Actor:
         return arrays
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Actor":
+    def from_arrays(cls, tree: Mapping[str, Any]) -> "Actor":
         """The actor that `arrays` came from."""
+        arrays = {name: np.asarray(array) for name, array in tree.items()}
         layers = sum(name.startswith("weight ") for name in arrays)
         return cls(
             weights=tuple(arrays[f"weight {place}"] for place in range(layers)),

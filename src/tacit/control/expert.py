@@ -144,12 +144,7 @@ def collect(
         )
     else:
         episodes, discarded = simulated_expert.feasible_episodes(
-            task,
-            as_function(expert.policy),
-            number,
-            seed=seed,
-            threads=threads,
-            progress=progress,
+            task, as_function(expert.policy), number, seed=seed, threads=threads, progress=progress
         )
     provenance = {
         "task": task.name,

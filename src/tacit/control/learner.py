@@ -21,7 +21,7 @@ from tacit.control.networks import (
     make_policy,
     running_returns,
 )
-from tacit.control.ppo import Batch, PolicyUpdate, advantages, update_critics, update_policy
+from tacit.control.ppo import Batch, PolicyUpdate, advantages
 from tacit.control.settings import PPO
 
 SILENT = 1e-6
@@ -301,40 +301,10 @@ def finish(
     return learner, progress
 
 
-def learn(
-    learner: Learner, rollout: Rollout, settings: PPO, *, key: Key[Array, ""]
-) -> tuple[Learner, Progress]:
-    """One whole update as one pure function, for loops that are compiled from end to end."""
-    policy_key, critic_key = jax.random.split(key)
-    learner, batch = prepare(learner, rollout, settings)
-    policy = update_policy(
-        learner.policy,
-        learner.policy_optimiser,
-        batch,
-        learner.multiplier.price,
-        settings.rate(learner.updates),
-        settings,
-        key=policy_key,
-    )
-    critics = update_critics(
-        learner.critics,
-        learner.critic_optimiser,
-        batch,
-        settings.rate(learner.updates),
-        settings,
-        key=critic_key,
-    )
-    return finish(learner, rollout, batch, policy, critics)
-
-
 def imitate(learner: Learner, draw: Draw, action_space: gymnasium.Space, settings: PPO) -> Learner:
     """Fit the learner's policy to the experts' actions, and its scales to their observations.
 
-    Arguments:
-        learner: a fresh one; its critics are left as they are.
-        draw: steps of the experts.
-        action_space: of the task.
-        settings: of PPO.
+    The learner should be a fresh one; its critics are left as they are.
     """
     seen, _ = draw(MEASURED)
     observed = Moments.start(seen.shape[-1]).updated(jnp.asarray(seen))

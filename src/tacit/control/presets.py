@@ -10,53 +10,31 @@ from tacit.control.multiplier import Multiplier
 from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
 
-ROBOT = PPO(
+QUICK = PPO(epochs=5, learning_rate=1e-3, final_learning_rate=0.05, target_kl=0.02)
+
+ROBOT = replace(
+    QUICK,
     minibatch=256,
-    epochs=5,
     learning_rate=6e-4,
     final_learning_rate=0.1,
-    target_kl=0.02,
     # From 1, the price grows too slowly: the policy has learned to run the forbidden way by then.
     multiplier=Multiplier(start=5.0, rate=0.1),
 )
 
 # Rewards come at the end only, some 220 steps after the start.
-DRIVER = PPO(
-    steps=1_000_000,
-    rollout=128,
-    minibatch=512,
-    epochs=5,
-    learning_rate=5e-4,
-    final_learning_rate=0.1,
-    discount=0.995,
-    cost_discount=0.995,
-    target_kl=0.02,
-    multiplier=Multiplier(start=5.0, rate=0.1),
-)
+DRIVER = replace(ROBOT, minibatch=512, learning_rate=5e-4, discount=0.995, cost_discount=0.995)
 
 # Tabular tasks: short episodes, and little to learn in each state.
-TABLE = PPO(
-    steps=200_000,
-    worlds=64,
-    rollout=40,
-    minibatch=640,
-    epochs=5,
-    learning_rate=1e-3,
-    final_learning_rate=0.05,
-    target_kl=0.02,
-)
+TABLE = replace(QUICK, steps=200_000, worlds=64, rollout=40, minibatch=640)
 
 PRESETS: dict[str, PPO] = {
     "HighwayDistance": DRIVER,
     "HighwayVelocity": DRIVER,
-    "BlockedPoint": PPO(
+    "BlockedPoint": replace(
+        QUICK,
         steps=400_000,
         rollout=50,
         minibatch=320,
-        epochs=5,
-        learning_rate=1e-3,
-        final_learning_rate=0.05,
-        target_kl=0.02,
         # Without a budget the policy keeps so far off that it loses an eighth of the reward.
         multiplier=Multiplier(start=5.0, rate=0.1, budget=4e-4),
     ),
@@ -67,13 +45,10 @@ PRESETS: dict[str, PPO] = {
     ),
     # Strokes forth and back pay at once; swimming anywhere pays only in the long run.
     "BlockedSwimmer": replace(ROBOT, steps=5_000_000, discount=0.999, reward_trace=0.98),
-    "BiasedPendulum": PPO(
+    "BiasedPendulum": replace(
+        QUICK,
         steps=4_000_000,
         minibatch=512,
-        epochs=5,
-        learning_rate=1e-3,
-        final_learning_rate=0.05,
-        target_kl=0.02,
         multiplier=Multiplier(kind="penalty", start=10.0),
     ),
 }

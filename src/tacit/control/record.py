@@ -124,8 +124,7 @@ class Best(NamedTuple):
         """The one that `arrays` came from; None where its score is not finite."""
         if not np.isfinite(tree["score"]):
             return None
-        actor = Actor.from_arrays({name: np.asarray(part) for name, part in tree["actor"].items()})
-        return cls(actor, float(tree["score"]), int(tree["steps"]))
+        return cls(Actor.from_arrays(tree["actor"]), float(tree["score"]), int(tree["steps"]))
 
 
 @dataclass
@@ -172,7 +171,6 @@ class Training:
     def from_arrays(cls, tree: dict[str, Any], observations: np.ndarray) -> "Training":
         """The training that `arrays` came from."""
         rests_until = int(tree["rests_until"])
-        imitation = {name: np.asarray(part) for name, part in tree["imitation"].items()}
         return cls(
             learner=jax.tree.map(jnp.asarray, tree["learner"]),
             observations=observations,
@@ -180,7 +178,7 @@ class Training:
             iteration=int(tree["iteration"]),
             rests_until=rests_until,
             best=Best.from_arrays(tree["best"]),
-            imitation=Actor.from_arrays(imitation) if rests_until else None,
+            imitation=Actor.from_arrays(tree["imitation"]) if rests_until else None,
             seconds=float(tree["seconds"]),
         )
 

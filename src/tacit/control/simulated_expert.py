@@ -96,12 +96,7 @@ def best_of(
 
 
 def measure(
-    task: SimulatedTask,
-    act: Act,
-    *,
-    seed: int,
-    stream: int = MEASURING,
-    threads: int | None = None,
+    task: SimulatedTask, act: Act, *, seed: int, stream: int = MEASURING, threads: int | None = None
 ) -> dict[str, float]:
     """Measure reward, feasible reward, violation and score over 128 fresh episodes."""
     rewards, violated = [], []
@@ -145,13 +140,7 @@ def feasible_episodes(
 ) -> tuple[dict[str, np.ndarray], int]:
     """Play until `number` episodes obey the true rule: their arrays, and the number of the others.
 
-    Arguments:
-        task: the task to play.
-        act: a function from observations to actions.
-        number: how many episodes to keep.
-        seed: of the worlds.
-        threads: for the simulator, None for all cores.
-        progress: called with the number of episodes kept so far.
+    `progress` is told the number of episodes kept so far.
     """
     kept: list[Episodes] = []
     have = attempts = 0

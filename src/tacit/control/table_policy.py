@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -15,27 +15,6 @@ from tacit.runs.array_file import read_arrays, write_arrays
 KIND = "table policy"
 # Policies are planned in double precision, but may have been kept in single.
 ROUNDING = 1e-5
-
-
-class Policy(Protocol):
-    """Chooses actions: an `Actor`, a `TablePolicy` or an agent of Stable-Baselines3."""
-
-    def predict(
-        self,
-        observation: Any,
-        state: Any = None,
-        episode_start: Any = None,
-        deterministic: bool = True,
-    ) -> tuple[Any, Any]:
-        """The action for one observation or the actions for a batch, and the state to go on from.
-
-        Arguments:
-            observation: one, or a batch of them [n, ...].
-            state: what the call for the step before returned; None at the beginning.
-            episode_start: whether an episode begins here, [n] for a batch; None for no.
-            deterministic: whether to leave out exploration.
-        """
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +53,11 @@ class TablePolicy:
         episode_start: Any = None,
         deterministic: bool = True,
     ) -> tuple[Any, Any]:
-        """The likeliest action; see `Policy.predict`, whose `state` is the step of the episode.
+        """The likeliest action, as agents of Stable-Baselines3 are asked for it.
 
         Arguments:
             observation: the number of a state, or [n] of them from worlds side by side.
-            state: steps taken so far, one number or [n]; None for 0.
+            state: steps of the episode taken so far, one number or [n]; None for 0.
             episode_start: where this is true, the step is 0 whatever `state` says.
             deterministic: must be true.
 
@@ -91,7 +70,9 @@ class TablePolicy:
                 "generator of your own from `table[step, state]`"
             )
         places = self.checked_states(observation)
-        steps = whole_numbers("state", 0 if state is None else state, places.shape)
+        steps = fitted("state", 0 if state is None else state, places.shape)
+        if steps.dtype.kind not in "iu":
+            raise ArgumentError(f"state must be whole numbers, not {steps.dtype}")
         if episode_start is not None:
             steps = np.where(fitted("episode_start", episode_start, places.shape), 0, steps)
         if (steps < 0).any() or (steps >= len(self.table)).any():
@@ -143,14 +124,6 @@ def load_policy(path: Path | str) -> Actor | TablePolicy:
     if kind == KIND:
         return TablePolicy.load(path)
     raise StorageError(f"{path}: holds no policy")
-
-
-def whole_numbers(name: str, given: Any, shape: tuple[int, ...]) -> Int[np.ndarray, "*n"]:
-    """Whole numbers, one for all or one for each observation."""
-    values = fitted(name, given, shape)
-    if values.dtype.kind not in "iu":
-        raise ArgumentError(f"{name} must be whole numbers, not {values.dtype}")
-    return values
 
 
 def fitted(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:

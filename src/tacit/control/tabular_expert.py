@@ -42,12 +42,7 @@ def feasible_episodes(
 ) -> tuple[dict[str, np.ndarray], int]:
     """Sample until `number` episodes obey the rule: their arrays, and the number of the others.
 
-    Arguments:
-        task: the task to walk through.
-        policy: [H, S, A] probabilities of the actions.
-        number: how many episodes to keep.
-        seed: of the random draws.
-        progress: called with the number of episodes kept so far.
+    `policy` [H, S, A] holds probabilities; `progress` is told the number of episodes kept so far.
     """
     generator = np.random.default_rng(seed)
     kept: list[tuple[np.ndarray, np.ndarray]] = []

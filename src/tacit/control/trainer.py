@@ -107,14 +107,10 @@ class Trainer:
             key=jax.random.fold_in(self.key, iteration),
         )
 
-    @property
-    def turn_words(self) -> tuple[int, ...]:
-        """Added to seeds so that random numbers differ after every `rewind`; empty before."""
-        return (self.turns,) if self.turns else ()
-
     def world_seed(self, iteration: int) -> int:
         """A seed for the worlds, drawn from this run's seed and the number of the iteration."""
-        entropy = [self.seed, iteration, *self.turn_words]
+        # Other random numbers after every `rewind`.
+        entropy = [self.seed, iteration, *([self.turns] if self.turns else [])]
         words = np.random.SeedSequence(entropy).generate_state(1, np.uint32)
         return int(words[0])
 
@@ -248,9 +244,6 @@ class Trainer:
         """Replace the policy by an imitation of experts, and go on with the run.
 
         The policy stays as it is for some updates, until the critics know it.
-
-        Arguments:
-            draw: gives steps of the experts.
         """
         now = self.now
         rest = max(1, min(REST, round(REST_SHARE * self.settings.iterations)))

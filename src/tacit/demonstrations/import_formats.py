@@ -29,15 +29,7 @@ from tacit.runs.atomic_write import atomic_write
 OPTIONAL = ("costs", "terminated", "provenance")
 FLAT = ("observations", "next_observations", "actions", "rewards", "terminals")
 KNOWN = {*ARRAY_FIELDS, *OPTIONAL, *FLAT, "timeouts"}
-UNREADABLE = (
-    OSError,
-    ValueError,
-    KeyError,
-    EOFError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+UNREADABLE = (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1}
 
 

@@ -3,10 +3,11 @@
 import copy
 import inspect
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -22,7 +23,7 @@ from tacit.environments.gymnasium_worlds import (
     cost_vector,
     spaces_of,
 )
-from tacit.environments.task import SimulatedTask
+from tacit.environments.task import SimulatedTask, constraint_names
 from tacit.environments.worlds import check_finite
 from tacit.errors import TaskError
 
@@ -31,16 +32,16 @@ PROBE_SEED = 0
 UNKNOWN = "unknown"
 
 
-class Source(Protocol):
+class Source(ABC):
     """Makes environments, all of the same kind."""
 
     def first(self) -> Environment:
         """An environment to step: the user's own where there is one and it is free."""
-        ...
+        return self.fresh()
 
+    @abstractmethod
     def fresh(self, render_mode: str | None = None) -> Environment:
         """An environment that nobody else holds."""
-        ...
 
 
 def gymnasium_task(
@@ -74,54 +75,22 @@ def gymnasium_task(
         **make_options: passed on to `gymnasium.make` or to the function.
     """
     check_arguments(cost, horizon)
-    source = source_of(environment, make_options)
-    found = look_at(source, name, cost, horizon)
     described = getattr(cost, "__qualname__", type(cost).__name__) if callable(cost) else cost
-    options = {"environment": found.label, "cost": described, "horizon": horizon, **make_options}
+    options = {"cost": described, "horizon": horizon, **make_options}
     if observation_names is not None:
         options["observation_names"] = list(observation_names)
-    return SimulatedTask(
-        name=found.name,
-        options=options,
-        observation_space=found.observation_space,
-        action_space=found.action_space,
-        horizon=found.horizon,
-        constraints=constraint_names(found.number_of_costs),
-        make_worlds=partial(make_worlds, source, found),
-        make_environment=lambda render_mode: found.prepare(source.fresh(render_mode)),
-        observation_names=tuple(observation_names or found.observation_names),
-    )
-
-
-class Found(NamedTuple):
-    """What one environment shows of the task.
-
-    Fields:
-        label: its id or class; see `label_of`.
-        name: of the task.
-        prepare: gives an environment its cost, flat spaces and the task's horizon.
-        observation_space, action_space: flat.
-        horizon: the shorter of the task's and the environment's own.
-        number_of_costs: k.
-        observation_names: its own; empty where it has none.
-    """
-
-    label: str
-    name: str
-    prepare: Callable[[Environment], Environment]
-    observation_space: gymnasium.spaces.Box
-    action_space: gymnasium.spaces.Box | gymnasium.spaces.Discrete
-    horizon: int | None
-    number_of_costs: int
-    observation_names: tuple[str, ...]
+    source = source_of(environment, make_options)
+    return look_at(source, cost, horizon, name, tuple(observation_names or ()), options)
 
 
 def look_at(
     source: Source,
-    name: str | None,
     cost: CostFunction | Literal["unknown"] | None,
     horizon: int | None,
-) -> Found:
+    name: str | None,
+    observation_names: tuple[str, ...],
+    options: Mapping[str, Any],
+) -> SimulatedTask:
     """Take one environment, one reset and one step to see what the task is like."""
     first = source.first()
     try:
@@ -131,18 +100,21 @@ def look_at(
         ready = prepare(first)
         observation_space, action_space = spaces_of([ready], name)
         limits = (horizon, first.spec.max_episode_steps if first.spec else None)
-        return Found(
-            label,
-            name,
-            prepare,
-            observation_space,
-            action_space,
-            min((limit for limit in limits if limit is not None), default=None),
-            0 if cost == UNKNOWN else count_costs(ready, name),
-            names_of(first, observation_space.shape[0]),
-        )
+        number_of_costs = 0 if cost == UNKNOWN else count_costs(ready, name)
+        found_names = names_of(first, observation_space.shape[0])
     finally:
         first.close()
+    return SimulatedTask(
+        name=name,
+        options={"environment": label, **options},
+        observation_space=observation_space,
+        action_space=action_space,
+        horizon=min((limit for limit in limits if limit is not None), default=None),
+        constraints=constraint_names(number_of_costs),
+        make_worlds=partial(make_worlds, source, prepare, number_of_costs, name),
+        make_environment=lambda render_mode: prepare(source.fresh(render_mode)),
+        observation_names=observation_names or found_names,
+    )
 
 
 def names_of(environment: Environment, size: int) -> tuple[str, ...]:
@@ -190,13 +162,13 @@ def count_costs(environment: Environment, name: str) -> int:
     return len(costs)
 
 
-def constraint_names(number: int) -> tuple[str, ...]:
-    """`cost`, or `cost 0`, `cost 1` and so on."""
-    return ("cost",) if number == 1 else tuple(f"cost {index}" for index in range(number))
-
-
 def make_worlds(
-    source: Source, found: Found, number: int, threads: int | None = None
+    source: Source,
+    prepare: Callable[[Environment], Environment],
+    number_of_costs: int,
+    name: str,
+    number: int,
+    threads: int | None = None,
 ) -> GymnasiumWorlds:
     """`number` worlds; `threads` is ignored, as environments are stepped one after the other."""
     environments: list[Environment] = []
@@ -205,13 +177,13 @@ def make_worlds(
             environments.append(source.fresh() if index else source.first())
         if len({id(environment) for environment in environments}) < number:
             raise TaskError(
-                f"the function that makes {found.name} returned the same environment twice; it "
+                f"the function that makes {name} returned the same environment twice; it "
                 f"must make a new one each time"
             )
         return GymnasiumWorlds(
-            [found.prepare(environment) for environment in environments],
-            number_of_costs=found.number_of_costs,
-            name=found.name,
+            [prepare(environment) for environment in environments],
+            number_of_costs=number_of_costs,
+            name=name,
         )
     except Exception:
         for environment in environments:
@@ -248,15 +220,11 @@ def label_of(environment: Environment) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Registered:
+class Registered(Source):
     """`gymnasium.make(identifier, **options)`."""
 
     identifier: str | EnvSpec
     options: Mapping[str, Any]
-
-    def first(self) -> Environment:
-        """A fresh environment."""
-        return self.fresh()
 
     def fresh(self, render_mode: str | None = None) -> Environment:
         """Let Gymnasium make one."""
@@ -272,15 +240,11 @@ class Registered:
 
 
 @dataclass(frozen=True, eq=False)
-class FromFactory:
+class FromFactory(Source):
     """`factory(**options)`, called once for each environment."""
 
     factory: Factory
     options: Mapping[str, Any]
-
-    def first(self) -> Environment:
-        """A fresh environment."""
-        return self.fresh()
 
     def fresh(self, render_mode: str | None = None) -> Environment:
         """Call the user's function, with a `render_mode` if there are to be pictures."""
@@ -297,7 +261,7 @@ class FromFactory:
         return environment
 
 
-class Instance:
+class Instance(Source):
     """An environment of the user's own, lent to one borrower at a time.
 
     All others get a new one, made from the environment's `spec`, or copied where it has none. What

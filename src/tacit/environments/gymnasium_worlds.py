@@ -38,11 +38,6 @@ class GymnasiumWorlds:
     World i is seeded with `seed + i` by `reset`; episodes after the first one carry on with the
     environment's own generator. What an environment holds inside is unknown, so the worlds are not
     resumable.
-
-    Arguments:
-        environments: one for each world, all with the same spaces.
-        number_of_costs: k.
-        name: what to call the task in messages.
     """
 
     resumable = False

@@ -8,21 +8,18 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
-from jaxtyping import Array, Bool, Float, PRNGKeyArray, UInt8
+from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
 from tacit.argument_checks import check_seed
 from tacit.environments.jax_world import (
     JaxStep,
     JaxWorld,
     JaxWorlds,
-    Standing,
     cost_of_one,
     plain_actions,
     world_keys,
 )
-from tacit.environments.worlds import check_render_mode
+from tacit.environments.worlds import Outcome, Step, WorldsEnvironment, check_render_mode
 from tacit.errors import ArgumentError, EpisodeError
 
 SEEDS = 2**32
@@ -48,10 +45,6 @@ class JaxEnvironment(gymnasium.Env[np.ndarray, Any]):
 
     `info["cost"]` is a float, or an array where the task has several costs. Environments with
     pictures say so in `metadata` and define `draw`.
-
-    Arguments:
-        task: what to step.
-        render_mode: "rgb_array" lets `render` draw, None switches drawing off.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
@@ -120,33 +113,16 @@ class JaxEnvironment(gymnasium.Env[np.ndarray, Any]):
         raise NotImplementedError
 
 
-class JaxVectorEnvironment(VectorEnv[Float[np.ndarray, "n o"], np.ndarray, np.ndarray]):
-    """All worlds step in one compiled call, with Gymnasium's autoreset mode SAME_STEP.
-
-    Where an episode ends, the observation returned is the first of the next one, `final_obs` and
-    `final_info` say how the last one ended. `infos["cost"]` is the true cost of the step that was
-    taken in every world, [n], or [n, k] where the task has several costs.
-
-    Arguments:
-        task: what to step.
-        num_envs: how many worlds.
-    """
+class JaxVectorEnvironment(WorldsEnvironment):
+    """All worlds step in one compiled call; see `WorldsEnvironment`."""
 
     def __init__(self, task: JaxWorld, num_envs: int = 1) -> None:
         self.task = task
         self.worlds = JaxWorlds(task, num_envs)
-        self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
-        self.num_envs = self.worlds.number
-        self.single_observation_space = task.observation_space
-        self.single_action_space = task.action_space
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        super().__init__(self.worlds)
 
     def reset(
-        self,
-        *,
-        seed: int | Sequence[int] | None = None,
-        options: dict[str, Any] | None = None,
+        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Float[np.ndarray, "n o"], dict[str, Any]]:
         """Start an episode in every world; world i is seeded with `seed + i`."""
         if options:
@@ -160,36 +136,13 @@ class JaxVectorEnvironment(VectorEnv[Float[np.ndarray, "n o"], np.ndarray, np.nd
         seed = int(self.np_random.integers(SEEDS)) if seed is None else seed
         return self.worlds.reset(seed), {}
 
-    def step(
-        self, actions: np.ndarray
-    ) -> tuple[
-        Float[np.ndarray, "n o"],
-        Float[np.ndarray, " n"],
-        Bool[np.ndarray, " n"],
-        Bool[np.ndarray, " n"],
-        dict[str, Any],
-    ]:
+    def step(self, actions: np.ndarray) -> Outcome:
         """Take one action in every world; worlds whose episode ends start the next one."""
-        before = self.worlds.here()
-        step = self.worlds.step(actions)
-        infos: dict[str, Any] = {}
-        for world in np.flatnonzero(step.terminated | step.truncated).tolist():
-            last = self.last_info(before, world, step.arrived[world], step.costs[world])
-            final = {"final_obs": step.arrived[world], "final_info": last}
-            infos = self._add_info(infos, final, world)
-        infos["cost"] = step.costs[:, 0] if step.costs.shape[1] == 1 else step.costs
-        infos["_cost"] = np.ones(self.num_envs, bool)
-        return step.observations, step.rewards, step.terminated, step.truncated, infos
+        return self.outcome(self.worlds.step(actions))
 
-    def last_info(
-        self,
-        before: Standing,
-        world: int,
-        observation: Float[np.ndarray, " o"],
-        costs: Float[np.ndarray, " k"],
-    ) -> dict[str, Any]:
-        """What `final_info` says of the episode that ended in `world`, `before` its last step."""
-        return {"cost": cost_of_one(costs)}
+    def last_info(self, step: Step, world: int) -> dict[str, Any]:
+        """The cost of the last step."""
+        return {"cost": cost_of_one(step.costs[world])}
 
     def close_extras(self, **kwargs: Any) -> None:
         """Forget the worlds."""

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from tacit.environments.jax_environment import JaxEnvironment, JaxVectorEnvironment
 from tacit.environments.jax_world import JaxStep, JaxWorld, JaxWorlds
-from tacit.environments.task import SimulatedTask
+from tacit.environments.task import SimulatedTask, constraint_names
 from tacit.errors import TaskError
 
 NEEDED = ("reset", "step", "observation_space", "action_space", "horizon")
@@ -121,8 +121,7 @@ def complete_world(world: Any, name: str | None) -> JaxWorld:
     own_name = getattr(world, "name", None)
     name = str(name or own_name or type(world).__name__)
     number = check_world(world, name)
-    default = ("cost",) if number == 1 else tuple(f"cost {index}" for index in range(number))
-    constraints = tuple(getattr(world, "constraints", default))
+    constraints = tuple(getattr(world, "constraints", constraint_names(number)))
     if len(constraints) != number:
         raise TaskError(
             f"{name} has {len(constraints)} constraints, {constraints}, but its steps have "

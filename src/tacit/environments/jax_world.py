@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from tacit.argument_checks import check_count, check_seed
 from tacit.environments.worlds import Step, check_actions, check_finite
 from tacit.errors import ArgumentError, EpisodeError
+from tacit.runs.tree_file import is_key
 
 KEY_KIND = "threefry2x32"
 
@@ -32,21 +33,6 @@ class JaxStep(NamedTuple):
 
     state: Any
     observation: Float[Array, " o"]
-    reward: Float[Array, ""]
-    costs: Float[Array, " k"]
-    terminated: Bool[Array, ""]
-    truncated: Bool[Array, ""]
-
-
-class ContinuedStep(NamedTuple):
-    """What one step of one world returns when the next episode starts where one ended.
-
-    Fields as in `worlds.Step`, for one world, and `state`, from which the next step starts.
-    """
-
-    state: Any
-    observation: Float[Array, " o"]
-    arrived: Float[Array, " o"]
     reward: Float[Array, ""]
     costs: Float[Array, " k"]
     terminated: Bool[Array, ""]
@@ -91,35 +77,28 @@ class JaxWorld(Protocol):
         ...
 
 
-Continue: TypeAlias = Callable[[Any, Array, PRNGKeyArray], ContinuedStep]
+Continue: TypeAlias = Callable[[Any, Array, PRNGKeyArray], tuple[JaxStep, Any, Array]]
 
 
 def autoreset(task: JaxWorld) -> Continue:
     """`task.step` that starts the next episode where one ended.
 
-    The key is split in two, the first half for the step, the second for the next episode.
+    It returns the step, and the state and observation from which the next step starts. The key is
+    split in two, the first half for the step, the second for the next episode.
     """
 
-    def step(state: Any, action: Array, key: PRNGKeyArray) -> ContinuedStep:
+    def step(state: Any, action: Array, key: PRNGKeyArray) -> tuple[JaxStep, Any, Array]:
         step_key, reset_key = jax.random.split(key)
         stepped = task.step(state, action, step_key)
         # Under vmap both sides of a condition are computed anyway, hence no lax.cond.
         start = task.reset(reset_key)
         ended = stepped.terminated | stepped.truncated
-        state, observation = jax.tree.map(
+        onwards = jax.tree.map(
             lambda new, old: jnp.where(ended, new, old),
             start,
             (stepped.state, stepped.observation),
         )
-        return ContinuedStep(
-            state,
-            observation,
-            stepped.observation,
-            stepped.reward,
-            stepped.costs,
-            stepped.terminated,
-            stepped.truncated,
-        )
+        return stepped, *onwards
 
     return step
 
@@ -152,10 +131,6 @@ class JaxWorlds:
 
     One call of a jitted function steps all worlds. World i starts from `jax.random.key(seed + i)`
     and splits its key in two at every start and step: one half stays, the other is used.
-
-    Arguments:
-        task: what to step.
-        number: n.
     """
 
     resumable = True
@@ -180,9 +155,9 @@ class JaxWorlds:
         """Take one action in every world; worlds whose episode ends start the next one."""
         here = self.here()
         actions = plain_actions(self.task, actions, self.number)
-        standing, continued = advance_worlds(self.task, here, actions)
+        standing, stepped = advance_worlds(self.task, here, actions)
         # Copies: what JAX hands out may not be written to.
-        arrived, rewards, costs, terminated, truncated = (np.array(x) for x in continued[2:])
+        arrived, rewards, costs, terminated, truncated = (np.array(x) for x in stepped[1:])
         check_finite(self.task.name, observation=arrived, reward=rewards, cost=costs)
         return Step(self.stand(standing), arrived, rewards, costs, terminated, truncated)
 
@@ -237,13 +212,11 @@ def start_world(task: JaxWorld, key: PRNGKeyArray) -> Standing:
     return Standing(key, *task.reset(start_key))
 
 
-def advance_world(
-    task: JaxWorld, standing: Standing, action: Array
-) -> tuple[Standing, ContinuedStep]:
+def advance_world(task: JaxWorld, standing: Standing, action: Array) -> tuple[Standing, JaxStep]:
     """One step of one world."""
     key, step_key = jax.random.split(standing.keys)
-    continued = autoreset(task)(standing.state, action, step_key)
-    return Standing(key, continued.state, continued.observation), continued
+    stepped, *onwards = autoreset(task)(standing.state, action, step_key)
+    return Standing(key, *onwards), stepped
 
 
 # The task is part of what is compiled, but for the arrays of one that is a pytree: all worlds of
@@ -257,7 +230,7 @@ def start_worlds(task: JaxWorld, keys: PRNGKeyArray) -> Standing:
 @eqx.filter_jit
 def advance_worlds(
     task: JaxWorld, standing: Standing, actions: np.ndarray
-) -> tuple[Standing, ContinuedStep]:
+) -> tuple[Standing, JaxStep]:
     """`advance_world` with an axis of worlds."""
     return jax.vmap(partial(advance_world, task))(standing, jnp.asarray(actions))
 
@@ -270,11 +243,6 @@ def cost_of_one(costs: Float[np.ndarray, " k"]) -> float | Float[np.ndarray, " k
 def name_of(path: Any) -> str:
     """The place of an array in a `Standing`, as a word."""
     return jax.tree_util.keystr(path).lstrip(".")
-
-
-def is_key(leaf: Array) -> bool:
-    """Whether an array holds JAX's random keys."""
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def as_numbers(leaf: Array) -> Array:

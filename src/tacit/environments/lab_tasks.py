@@ -136,7 +136,9 @@ def grid_world(
     is never left. The horizon is three times the map's longer side unless given.
     """
     check_probability("slip", slip)
-    name, rows = (layout, find_layout(layout)) if isinstance(layout, str) else ("drawn", layout)
+    if isinstance(layout, str) and layout not in LAYOUTS:
+        raise TaskError(f"there is no layout {layout!r}; there are {', '.join(LAYOUTS)}")
+    name, rows = (layout, LAYOUTS[layout]) if isinstance(layout, str) else ("drawn", layout)
     cells = parse_map(rows)
     index = {cell: state for state, cell in enumerate(cells)}
     symbols = np.array(list(cells.values()))
@@ -166,13 +168,6 @@ def grid_world(
         actions=tuple(MOVES),
         name=f"grid {name} x{reward_scale:g}",
     )
-
-
-def find_layout(name: str) -> tuple[str, ...]:
-    """The map called `name`."""
-    if name not in LAYOUTS:
-        raise TaskError(f"there is no layout {name!r}; there are {', '.join(LAYOUTS)}")
-    return LAYOUTS[name]
 
 
 def parse_map(rows: tuple[str, ...]) -> dict[tuple[int, int], str]:

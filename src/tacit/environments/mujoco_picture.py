@@ -49,12 +49,8 @@ class Picture:
 
     The picture follows the robot and leans towards the limit. The dot on the robot is the origin of
     its first body, whose x is the one that is limited; the ruler below says where it is, in metres.
-    Where the limit is too close to zero to be told from it, the ruler is magnified.
-
-    Arguments:
-        model: the robot; its capsules, spheres, boxes, cylinders and ellipsoids are drawn.
-        limit: where the forbidden side begins, in metres.
-        forbidden: "below" forbids x < limit, "above" forbids x > limit.
+    Where the limit is too close to zero to be told from it, the ruler is magnified. Capsules,
+    spheres, boxes, cylinders and ellipsoids are drawn; `forbidden` is as in `MujocoRules`.
     """
 
     def __init__(self, model: mujoco.MjModel, limit: float, forbidden: Side) -> None:
@@ -78,9 +74,6 @@ class Picture:
         self.draw_ruler()
         self.draw_words()
         return self.sheet.pixels.copy()
-
-    def close(self) -> None:
-        """Do nothing: a picture holds nothing open."""
 
     def columns(self, x: ArrayLike, span: float) -> np.ndarray:
         """Pixels from the left to the positions `x`, where the picture is `span` metres wide."""

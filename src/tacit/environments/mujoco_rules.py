@@ -28,12 +28,7 @@ FREE_POSITIONS = ("x", "y", "z", *(f"orientation {part}" for part in "wxyz"))
 FREE_ROTATIONS = ("x", "y", "z", "roll", "pitch", "yaw")
 Choice = TypeVar("Choice")
 Reward = Callable[
-    [
-        Float[np.ndarray, " n"],
-        Float[np.ndarray, "n s"],
-        Float[np.ndarray, "n a"],
-        float,
-    ],
+    [Float[np.ndarray, " n"], Float[np.ndarray, "n s"], Float[np.ndarray, "n a"], float],
     Float[np.ndarray, " n"],
 ]
 
@@ -82,14 +77,14 @@ class MujocoRules:
         model_file: of the robot, among Gymnasium's XML files.
         frame_skip: simulator steps in one control step.
         reward: `reward(x before, state after, clipped actions, seconds)` for n worlds at once.
-        has_fallen: which of n states end the episode; None where none does.
-        start_positions: qpos starts within this of the model's own, uniformly.
-        start_velocities: the same for qvel, or the standard deviation where they are Gaussian.
-        gaussian_start: whether the first velocities are drawn from a Gaussian.
+        start: qpos starts within this of the model's own, uniformly; so does qvel, or with this
+            standard deviation where it is Gaussian.
         limit: where the forbidden side of x begins, in metres.
-        forbidden: "below" forbids x < limit, "above" forbids x > limit; x = limit is allowed.
         horizon: steps after which an episode is cut short.
         noise: what is added to the state after each step.
+        has_fallen: which of n states end the episode; None where none does.
+        gaussian_start: whether the first velocities are drawn from a Gaussian.
+        forbidden: "below" forbids x < limit, "above" forbids x > limit; x = limit is allowed.
         contact_forces: "none"; "zeros" appends one zero for each force, as all published results
             have it; "real" appends the forces themselves, clipped to [-1, 1], and charges for them.
         contact_weight: price of the sum of squares of real contact forces.
@@ -99,14 +94,13 @@ class MujocoRules:
     model_file: str
     frame_skip: int
     reward: Reward
-    has_fallen: Callable[[Float[np.ndarray, "n s"]], Bool[np.ndarray, " n"]] | None
-    start_positions: float
-    start_velocities: float
-    gaussian_start: bool
+    start: float
     limit: float
-    forbidden: Literal["below", "above"]
     horizon: int
     noise: Noise
+    has_fallen: Callable[[Float[np.ndarray, "n s"]], Bool[np.ndarray, " n"]] | None = None
+    gaussian_start: bool = False
+    forbidden: Literal["below", "above"] = "below"
     contact_forces: str = "none"
     contact_weight: float = 0.0
 

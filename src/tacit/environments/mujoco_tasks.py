@@ -11,21 +11,24 @@ the one that the limit blocks. Each function builds one task; its arguments are 
         "benchmark" those of the ICRL benchmark (Liu et al. 2023).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from tacit.environments.mujoco_environment import mujoco_task
+from tacit.environments.mujoco_environment import MujocoEnvironment, MujocoVectorEnvironment
 from tacit.environments.mujoco_rules import (
     MujocoRules,
     Noise,
-    Reward,
     choose_variant,
+    load_model,
+    observation_names,
+    spaces_of,
     sum_of_squares,
 )
+from tacit.environments.mujoco_worlds import MujocoWorlds
 from tacit.environments.task import SimulatedTask
 
 ANT_EFFORT, ANT_CONTACT = 0.5, 5e-4
@@ -168,42 +171,34 @@ def biased_pendulum(
     )
 
 
-def robot_task(
-    name: str,
-    options: Mapping[str, Any],
-    *,
-    model_file: str,
-    frame_skip: int,
-    reward: Reward,
-    start: float,
-    steps: int,
-    gaussian_start: bool = False,
-    has_fallen: Callable[[Float[np.ndarray, "n s"]], Bool[np.ndarray, " n"]] | None = None,
-    forbidden: Literal["below", "above"] = "below",
-    contact_weight: float = 0.0,
-) -> SimulatedTask:
-    """The task of one robot; `options` are those of the functions above, the rest is `MujocoRules`.
+def robot_task(name: str, options: Mapping[str, Any], *, steps: int, **robot: Any) -> SimulatedTask:
+    """The task of one robot: `options` are those of the functions above.
 
-    `start` is how far positions and velocities start from the model's own, `steps` the horizon
-    where the options name none.
+    `steps` is the horizon where they name none, `robot` the fields of `MujocoRules` that they do
+    not set.
     """
     rules = MujocoRules(
         name=name,
-        model_file=model_file,
-        frame_skip=frame_skip,
-        reward=reward,
-        has_fallen=has_fallen,
-        start_positions=start,
-        start_velocities=start,
-        gaussian_start=gaussian_start,
         limit=options["limit"],
-        forbidden=forbidden,
         horizon=steps if options["horizon"] is None else options["horizon"],
         noise=Noise(options["noise_std"], options["noise_on"], options["noise_shared"]),
         contact_forces=options.get("contact_forces", "none"),
-        contact_weight=contact_weight,
+        **robot,
     )
-    return mujoco_task(rules, {**options, "horizon": rules.horizon})
+    model = load_model(rules.model_file)
+    observation_space, action_space = spaces_of(model, rules.contact_forces)
+    return SimulatedTask(
+        name=name,
+        options={**options, "horizon": rules.horizon},
+        observation_space=observation_space,
+        action_space=action_space,
+        horizon=rules.horizon,
+        constraints=("x_position",),
+        make_worlds=partial(MujocoWorlds, rules),
+        make_environment=lambda render_mode: MujocoEnvironment(rules, render_mode=render_mode),
+        make_vector=partial(MujocoVectorEnvironment, rules),
+        observation_names=observation_names(model, rules.contact_forces),
+    )
 
 
 def speed_reward(

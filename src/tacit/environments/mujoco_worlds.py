@@ -9,7 +9,6 @@ generator has a state that would have to be saved.
 
 import os
 from threading import Lock
-from typing import NamedTuple
 
 import gymnasium
 import mujoco
@@ -66,23 +65,6 @@ class Silence:
 SILENCE = Silence()
 
 
-class Arrival(NamedTuple):
-    """Where one step of n worlds led, before any episode is begun anew; see `Step`."""
-
-    observations: Float[np.ndarray, "n o"]
-    rewards: Float[np.ndarray, " n"]
-    costs: Float[np.ndarray, "n 1"]
-    terminated: Bool[np.ndarray, " n"]
-    truncated: Bool[np.ndarray, " n"]
-    diverged: Bool[np.ndarray, " n"]
-
-    def reason(self, world: int) -> str:
-        """Why the episode of `world` ended here."""
-        if self.diverged[world]:
-            return "diverged"
-        return "fell" if self.terminated[world] else "time limit"
-
-
 class MujocoWorlds:
     """n worlds that play by `rules`, on `threads` threads; implements `Worlds`.
 
@@ -125,6 +107,7 @@ class MujocoWorlds:
         self.seeds = np.zeros(number, np.int64)
         self.episodes = np.zeros(number, np.int64)
         self.elapsed = np.zeros(number, np.int64)
+        self.diverged = np.zeros(number, bool)
         self.clock = 0
         self.running = False
 
@@ -170,35 +153,36 @@ class MujocoWorlds:
         self.episodes[worlds] += 1
         self.elapsed[worlds] = 0
         self.batch.state[worlds] = self.blank
-        self.states[worlds] += draw_starts(
-            self.rules, self.model.nq, self.model.nv, self.seeds[worlds], self.episodes[worlds]
-        )
+        self.states[worlds] += self.draw_starts(worlds)
         if self.forces is not None:
             self.forces[worlds] = 0.0
         return self.observe()[worlds]
 
+    def draw_starts(self, worlds: Int[np.ndarray, " m"]) -> Float[np.ndarray, "m s"]:
+        """Draw how far from the model's own qpos and qvel the episodes of some worlds start."""
+        spread, split, speeds = self.rules.start, self.model.nq, self.model.nv
+        offsets = np.empty((len(worlds), split + speeds))
+        streams = zip(self.seeds[worlds].tolist(), self.episodes[worlds].tolist(), strict=True)
+        for row, (seed, episode) in zip(offsets, streams, strict=True):
+            generator = np.random.default_rng([seed, START_STREAM, episode])
+            row[:split] = generator.uniform(-spread, spread, split)
+            if self.rules.gaussian_start:
+                row[split:] = spread * generator.standard_normal(speeds)
+            else:
+                row[split:] = generator.uniform(-spread, spread, speeds)
+        return offsets
+
     def step(self, actions: np.ndarray) -> Step:
         """Take one action in every world; worlds whose episode ends start the next one."""
-        arrival = self.advance(actions)
-        return Step(
-            self.go_on(arrival)[0],
-            arrival.observations,
-            arrival.rewards,
-            arrival.costs,
-            arrival.terminated,
-            arrival.truncated,
-        )
-
-    def go_on(self, arrival: Arrival) -> tuple[Float[np.ndarray, "n o"], Int[np.ndarray, " m"]]:
-        """Start the next episode where one ended; returns all observations, and which worlds."""
-        worlds = np.flatnonzero(arrival.terminated | arrival.truncated)
+        step = self.advance(actions)
+        worlds = np.flatnonzero(step.terminated | step.truncated)
         if not len(worlds):
-            return arrival.observations, worlds
-        observations = arrival.observations.copy()
+            return step
+        observations = step.arrived.copy()
         observations[worlds] = self.begin_episodes(worlds)
-        return observations, worlds
+        return step._replace(observations=observations)
 
-    def advance(self, actions: np.ndarray) -> Arrival:
+    def advance(self, actions: np.ndarray) -> Step:
         """Take one action in every world and leave those whose episode ended where they are."""
         if not self.running:
             self.check_open()
@@ -220,7 +204,14 @@ class MujocoWorlds:
         fallen = self.rules.has_fallen
         terminated = diverged if fallen is None else diverged | fallen(self.states)
         truncated = (self.elapsed >= self.rules.horizon) & ~terminated
-        return Arrival(self.observe(), rewards, self.costs(), terminated, truncated, diverged)
+        self.diverged, arrived = diverged, self.observe()
+        return Step(arrived, arrived, rewards, self.costs(), terminated, truncated)
+
+    def reason(self, step: Step, world: int) -> str:
+        """Why the episode of `world` ended in the step that was just taken."""
+        if self.diverged[world]:
+            return "diverged"
+        return "fell" if step.terminated[world] else "time limit"
 
     def simulate(self) -> tuple[Bool[np.ndarray, " n"], bool]:
         """Run the simulator for one control step; returns which worlds diverged, and whether any.
@@ -280,9 +271,7 @@ class MujocoWorlds:
     def state(self) -> dict[str, np.ndarray]:
         """Everything needed to go on from here, as arrays."""
         self.check_open()
-        return {name: array.copy() for name, array in self.kept().items()} | {
-            "clock": np.array([self.clock])
-        }
+        return {name: array.copy() for name, array in self.kept().items()}
 
     def kept(self) -> dict[str, np.ndarray]:
         """The arrays of which `state` returns copies."""
@@ -291,13 +280,14 @@ class MujocoWorlds:
             "seeds": self.seeds,
             "episodes": self.episodes,
             "elapsed": self.elapsed,
+            "clock": np.array([self.clock]),
         }
         return kept if self.forces is None else kept | {"forces": self.forces}
 
     def restore(self, state: dict[str, np.ndarray]) -> Float[np.ndarray, "n o"]:
         """Go back to a `state` of worlds of the same task and number."""
         self.check_open()
-        expected = {name: array.shape for name, array in self.kept().items()} | {"clock": (1,)}
+        expected = {name: array.shape for name, array in self.kept().items()}
         given = {name: np.shape(array) for name, array in state.items()}
         if given != expected:
             raise ArgumentError(f"not a state of these worlds: {given} instead of {expected}")
@@ -311,18 +301,14 @@ class MujocoWorlds:
 
     def close(self) -> None:
         """Free the simulations; the worlds cannot be used afterwards."""
-        if self.is_open():
+        if hasattr(self, "batch"):
             del self.batch, self.controls, self.positions, self.velocities, self.states, self.noise
             del self.contacts
         self.running = False
 
-    def is_open(self) -> bool:
-        """Whether `close` has not been called."""
-        return hasattr(self, "batch")
-
     def check_open(self) -> None:
         """Raise an error if `close` has been called."""
-        if not self.is_open():
+        if not hasattr(self, "batch"):
             raise EpisodeError("these worlds have been closed: make new ones")
 
 
@@ -364,24 +350,3 @@ class NoiseBlocks:
     def forget(self) -> None:
         """Draw the block anew when it is next used."""
         self.loaded = -1
-
-
-def draw_starts(
-    rules: MujocoRules,
-    positions: int,
-    velocities: int,
-    seeds: Int[np.ndarray, " m"],
-    episodes: Int[np.ndarray, " m"],
-) -> Float[np.ndarray, "m s"]:
-    """Draw how far from the model's own qpos and qvel some episodes start."""
-    offsets = np.empty((len(seeds), positions + velocities))
-    for row, seed, episode in zip(offsets, seeds.tolist(), episodes.tolist(), strict=True):
-        generator = np.random.default_rng([seed, START_STREAM, episode])
-        spread = rules.start_positions
-        row[:positions] = generator.uniform(-spread, spread, positions)
-        spread = rules.start_velocities
-        if rules.gaussian_start:
-            row[positions:] = spread * generator.standard_normal(velocities)
-        else:
-            row[positions:] = generator.uniform(-spread, spread, velocities)
-    return offsets

@@ -33,10 +33,6 @@ class TabularEnvironment(gymnasium.Env[np.int64, np.int64]):
     was taken *in*. An episode is truncated after `horizon` steps and never terminates before.
 
     Randomness comes from the environment's own generator, seeded by `reset(seed=...)`.
-
-    Arguments:
-        task: the arrays to walk through.
-        render_mode: "rgb_array" lets `render` draw the map, None switches drawing off.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 8}  # noqa: RUF012

@@ -21,12 +21,7 @@ from tacit.runs.tree_file import fingerprint
 
 
 class TabularState(NamedTuple):
-    """Where one world of a tabular task stands.
-
-    Fields:
-        place: [] the number of the state.
-        steps: [] how many steps of the episode have been taken.
-    """
+    """The number of the state where one world stands, and the steps of the episode so far."""
 
     place: Int[Array, ""]
     steps: Int[Array, ""]
@@ -179,11 +174,10 @@ def simulator_of(task: TabularTask | SimulatedTask) -> SimulatedTask:
     if isinstance(task, SimulatedTask):
         return task
     world = tabular_world(task)
-
-    def make_environment(render_mode: str | None) -> TabularWorldEnvironment:
-        return TabularWorldEnvironment(task, world, render_mode=render_mode)
-
     options = {"horizon": task.horizon, "tables_sha256": tables_sha256(task)}
     return dataclasses.replace(
-        task_from_jax(world, options=options), make_environment=make_environment
+        task_from_jax(world, options=options),
+        make_environment=lambda render_mode: TabularWorldEnvironment(
+            task, world, render_mode=render_mode
+        ),
     )

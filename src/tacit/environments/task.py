@@ -70,3 +70,8 @@ class SimulatedTask:
     def environment(self, *, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
         """One Gymnasium environment of this task; its true cost is `info["cost"]`."""
         return self.make_environment(render_mode)
+
+
+def constraint_names(number: int) -> tuple[str, ...]:
+    """What constraints without names are called: `cost`, or `cost 0`, `cost 1` and so on."""
+    return ("cost",) if number == 1 else tuple(f"cost {index}" for index in range(number))

@@ -1,9 +1,11 @@
 """Many worlds of one task, stepped together: what every simulator of tacit can do."""
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import gymnasium
 import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
 from jaxtyping import Bool, Float, Shaped
 
 from tacit.errors import ArgumentError, TaskError
@@ -82,6 +84,53 @@ class Worlds(Protocol):
         ...
 
 
+Outcome: TypeAlias = tuple[
+    Float[np.ndarray, "n o"],
+    Float[np.ndarray, " n"],
+    Bool[np.ndarray, " n"],
+    Bool[np.ndarray, " n"],
+    dict[str, Any],
+]
+"""What Gymnasium's `step` returns of n worlds."""
+
+
+class WorldsEnvironment(VectorEnv[Float[np.ndarray, "n o"], np.ndarray, np.ndarray]):
+    """`Worlds` for Gymnasium, with its autoreset mode SAME_STEP.
+
+    Where an episode ends, the observation returned is the first of the next one, `final_obs` and
+    `final_info` say how the last one ended, as in Gymnasium. Unlike there, `infos["cost"]` is the
+    true cost of the step that was taken in every world, also where an episode ended, so that it
+    belongs to `rewards`: [n], or [n, k] where the task has several costs.
+    """
+
+    def __init__(self, worlds: Worlds) -> None:
+        self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
+        self.num_envs = worlds.number
+        self.single_observation_space = worlds.observation_space
+        self.single_action_space = worlds.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    def outcome(self, step: Step, **more: np.ndarray) -> Outcome:
+        """A step of all worlds as Gymnasium wants it; `more` are further infos of all worlds."""
+        infos: dict[str, Any] = {}
+        for world in np.flatnonzero(step.terminated | step.truncated).tolist():
+            final = {"final_obs": step.arrived[world], "final_info": self.last_info(step, world)}
+            infos = self._add_info(infos, final, world)
+        costs = step.costs[:, 0] if step.costs.shape[1] == 1 else step.costs
+        infos |= self.for_all(cost=costs, **more)
+        return step.observations, step.rewards, step.terminated, step.truncated, infos
+
+    def for_all(self, **values: np.ndarray) -> dict[str, np.ndarray]:
+        """Infos of all worlds, each with the mask that Gymnasium wants."""
+        masks = {f"_{name}": np.ones(self.num_envs, bool) for name in values}
+        return values | masks
+
+    def last_info(self, step: Step, world: int) -> dict[str, Any]:
+        """What `final_info` says of the episode that ended in `world`."""
+        raise NotImplementedError
+
+
 def check_render_mode(render_mode: str | None) -> None:
     """Raise an error unless there is such a render mode."""
     if render_mode not in (None, *RENDER_MODES):
@@ -92,13 +141,14 @@ def check_actions(
     actions: object, number: int, space: gymnasium.spaces.Box | gymnasium.spaces.Discrete
 ) -> Shaped[np.ndarray, "n ..."]:
     """A copy of `actions` for `number` worlds, clipped to the box; or an error naming the world."""
-    array = np.asarray(actions)
+    array, wanted = np.asarray(actions), (number, *space.shape)
+    discrete = isinstance(space, gymnasium.spaces.Discrete)
+    if array.shape != wanted or array.dtype.kind not in ("iu" if discrete else "fiu"):
+        raise ArgumentError(
+            f"actions must be {'whole ' if discrete else ''}numbers of the shape {list(wanted)}, "
+            f"not {array.dtype} of the shape {list(array.shape)}"
+        )
     if isinstance(space, gymnasium.spaces.Discrete):
-        if array.shape != (number,) or array.dtype.kind not in "iu":
-            raise ArgumentError(
-                f"actions must be whole numbers of the shape [{number}], "
-                f"not {array.dtype} of the shape {list(array.shape)}"
-            )
         wrong = np.flatnonzero((array < 0) | (array >= space.n))
         if len(wrong):
             raise ArgumentError(
@@ -106,12 +156,6 @@ def check_actions(
                 f"it must lie between 0 and {space.n - 1}"
             )
         return array.astype(np.int64)
-    wanted = (number, *space.shape)
-    if array.shape != wanted or array.dtype.kind not in "fiu":
-        raise ArgumentError(
-            f"actions must be numbers of the shape {list(wanted)}, "
-            f"not {array.dtype} of the shape {list(array.shape)}"
-        )
     with np.errstate(over="ignore"):  # what becomes infinite is reported below
         values = array.astype(space.dtype)
     if not np.isfinite(values).all():

@@ -16,7 +16,7 @@ from tacit.inference.infer import infer
 from tacit.inference.reach.rules import Rule
 from tacit.inference.result import Result
 from tacit.reports.confidence_curves import Curve, number_panels
-from tacit.reports.feasibility_curves import feasibility_curve
+from tacit.reports.feasibility import feasibility_curve
 from tacit.reports.page import Fact, Page, Section
 
 NUMBER = 50

@@ -20,7 +20,7 @@ from tacit.reports.confidence_curves import (
     confidence_curves,
     coverage_against_confidence,
 )
-from tacit.reports.maps import MapPanel, constraint_maps
+from tacit.reports.feasibility import MapPanel, constraint_maps
 from tacit.reports.number_curve import reward_against_number
 from tacit.reports.page import Fact, Page, Section
 from tacit.reports.table import Table

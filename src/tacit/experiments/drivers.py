@@ -20,7 +20,7 @@ from tacit.inference.infer import infer
 from tacit.inference.reach.method import Reach
 from tacit.inference.reach.rules import Rule
 from tacit.inference.result import Result
-from tacit.reports.feasibility_curves import feasibility_curve
+from tacit.reports.feasibility import feasibility_curve
 from tacit.reports.page import Fact, Page, Section
 from tacit.reports.style import INK, new_figure, style_axes
 from tacit.reports.table import Table

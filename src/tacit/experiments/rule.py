@@ -34,7 +34,7 @@ from tacit.experiments.methods_table import REFERENCE, SEEDS_FOR_TESTS, student_
 from tacit.inference.constraint import Constraint
 from tacit.inference.method import find_method
 from tacit.inference.result import Result, load
-from tacit.reports.feasibility_curves import posture_panels
+from tacit.reports.feasibility import posture_panels
 from tacit.reports.style import write_png
 from tacit.reports.table import MISSING, markdown_table, p_value
 from tacit.runs.atomic_write import atomic_write

@@ -7,10 +7,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from tacit.errors import StorageError
+from tacit.highway.highd_files import PARTS
 from tacit.highway.highd_writer import write_highd
 from tacit.highway.recording_folder import cache_folder
 from tacit.highway.synthetic_traffic import Traffic
-from tacit.highway.tracks import PARTS
 from tacit.runs.atomic_write import replace_folder
 
 VERSION = 1

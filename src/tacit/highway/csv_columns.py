@@ -59,24 +59,19 @@ def without_later_entries(line: str) -> str:
 
 
 def refuse_ragged_row(
-    path: Path,
-    row: int,
-    line: str,
-    names: tuple[str, ...],
-    separator: str | None,
-    real: tuple[str, ...],
+    path: Path, row: int, line: str, names: tuple[str, ...], layout: "Layout"
 ) -> None:
     """Raise an error unless the row has as many cells as the header.
 
     Decimal commas make more cells, and a row that is cut off has fewer.
     """
-    number = len(cells_of(line, separator))
+    number = len(cells_of(line, layout.separator))
     if number == len(names):
         return
     if number < len(names):
         suspect, advice = names[number], "the file may be cut off; copy or unpack it again"
     else:
-        suspect = next((name for name in names if name in real), names[-1])
+        suspect = next((name for name in names if name in layout.real), names[-1])
         advice = "numbers need a decimal point, not a comma"
     raise RecordingError(
         f"{path}: row {row}, column '{suspect}': the row has {number} cells instead of "
@@ -228,7 +223,7 @@ def block_of(
         texts = [without_later_entries(line) for line in texts]
     for row, line in zip(rows, texts, strict=True):
         if line.count(",") != len(names) - 1 or layout.separator is None:
-            refuse_ragged_row(path, int(row), line, names, layout.separator, layout.real)
+            refuse_ragged_row(path, int(row), line, names, layout)
     numbers = fast_numbers(texts, names, layout)
     if numbers is None or not usable(numbers, layout).all():
         numbers = careful_numbers(path, rows, texts, names, layout)

@@ -24,16 +24,13 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
 from tacit.highway.builtin_recordings import builtin_folder
 from tacit.highway.driving_step import HighwayTask
-from tacit.highway.highway_environment import (
-    HighwayEnvironment,
-    HighwayVectorEnvironment,
-)
+from tacit.highway.highway_environment import HighwayEnvironment, HighwayVectorEnvironment
 from tacit.highway.observation import GAP_AHEAD, OBSERVATION_NAMES
 from tacit.highway.recording import Geometry, RecordingError
 from tacit.highway.recording_folder import RecordingSource, find_recordings
 from tacit.highway.replay import Piece, Replay, piece_of, stack_replay
 from tacit.highway.scenarios import Egos, Scenario, cast_window, windows
-from tacit.runs.tree_file import fingerprint
+from tacit.runs.tree_file import fingerprint, named_leaves
 
 Rules = Literal["distance", "velocity", "both"]
 Split = Literal["train", "test", "all"]
@@ -43,16 +40,7 @@ TRAINING_SHARE = 0.7
 
 @dataclass(frozen=True)
 class Selection:
-    """Which scenarios to make out of recordings.
-
-    Fields:
-        geometry: of the recordings, see `recording.Geometry`.
-        window: seconds of the pieces that recordings are cut into.
-        egos: `one` for each window, or `all` cars that qualify.
-        split: `train`, `test` or `all`.
-        split_by: whole recordings, so that the two parts share no traffic, or single scenarios.
-        seed: of the choice of egos and of the split.
-    """
+    """Which scenarios to make out of recordings: options of `highway_distance`."""
 
     geometry: Geometry = "centre"
     window: float = 40.0
@@ -80,15 +68,7 @@ class Play:
 
 
 class Highway(NamedTuple):
-    """A driving task with its scenarios.
-
-    Fields:
-        task: pure functions of state and action.
-        scenarios: their descriptions.
-        paths: where the recorded drivers went, each [steps + 1, 2].
-        skipped: windows without a scenario, by reason.
-        options: that it was built with.
-    """
+    """A driving task, the options that it was built with, and its scenarios as in `Play`."""
 
     task: HighwayTask
     scenarios: tuple[Scenario, ...]
@@ -171,12 +151,6 @@ def highway_task(name: str, options: dict[str, Any]) -> SimulatedTask:
     )
 
 
-def named_leaves(replay: Replay) -> dict[str, np.ndarray]:
-    """All arrays of a replay by their path in it."""
-    leaves, _ = jax.tree.flatten_with_path(replay)
-    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
-
-
 def build_highway(name: str, options: Mapping[str, Any]) -> Highway:
     """Load the scenarios that the options ask for, and make the task of them."""
     for option in ("gap", "speed", "window"):
@@ -189,16 +163,14 @@ def build_highway(name: str, options: Mapping[str, Any]) -> Highway:
     constraints = ("distance", "velocity") if rule == "both" else (rule,)
     limits = float(options["gap"]), float(options["speed"])
     task = HighwayTask(play.replay, name, constraints, *limits, options["geometry"], longest(play))
-    scenarios = with_starts(task, play.scenarios)
-    if not options["drop_infeasible"]:
-        return Highway(task, scenarios, play.paths, play.skipped, options)
-    kept = [number for number, scenario in enumerate(scenarios) if not breaks(scenario, task)]
-    if not kept:
-        raise TaskError("drop_infeasible leaves no scenario: every start breaks a constraint")
-    play = only(play, kept)
-    task = replace(task, replay=play.replay, horizon=longest(play))
-    chosen = tuple(scenarios[number] for number in kept)
-    return Highway(task, chosen, play.paths, play.skipped, options)
+    play = replace(play, scenarios=with_starts(task, play.scenarios))
+    if options["drop_infeasible"]:
+        kept = [k for k, scenario in enumerate(play.scenarios) if not breaks(scenario, task)]
+        if not kept:
+            raise TaskError("drop_infeasible leaves no scenario: every start breaks a constraint")
+        play = only(play, kept)
+        task = replace(task, replay=play.replay, horizon=longest(play))
+    return Highway(task, play.scenarios, play.paths, play.skipped, options)
 
 
 def highway_of(task: SimulatedTask) -> Highway:

@@ -18,15 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from tacit.environments.jax_world import JaxStep
-from tacit.highway.geometry import (
-    Box,
-    gap_on_axes,
-    heading,
-    length,
-    overlap,
-    reach,
-    swept,
-)
+from tacit.highway.geometry import Box, gap_on_axes, heading, length, overlap, reach, swept
 from tacit.highway.neighbours import find_neighbours, lane_of, read_frame
 from tacit.highway.observation import (
     FEATURES,
@@ -84,11 +76,6 @@ class HighwayTask(eqx.Module):
     speed: float = eqx.field(static=True)
     geometry: Geometry = eqx.field(static=True)
     horizon: int = eqx.field(static=True)
-
-    @property
-    def number_of_costs(self) -> int:
-        """One for each constraint."""
-        return len(self.constraints)
 
     @property
     def observation_space(self) -> gymnasium.spaces.Box:

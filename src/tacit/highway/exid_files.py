@@ -13,31 +13,26 @@ Sizes come from the tracks, because those in the file about vehicles are wrong a
 Direction 2 drives to the right in the picture, direction 1 to the left, as in highD.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from tacit.highway.csv_columns import Columns, Layout, read_columns
-from tacit.highway.recording import (
-    CAR,
-    TRUCK,
-    Carriageway,
-    Notices,
-    Reading,
-    RecordingError,
+from tacit.highway.highd_files import (
+    ThreeFiles,
+    match_vehicles,
+    read_about_recording,
+    refuse_number,
 )
+from tacit.highway.recording import CAR, TRUCK, Carriageway, Notices, Reading, RecordingError
 from tacit.highway.tracks import (
     Motion,
-    ThreeFiles,
     extent,
     in_order,
     lane_boundaries,
-    match_vehicles,
-    read_about_recording,
     reentries,
     refuse_frames,
-    refuse_number,
     tracks_of,
     typical_sizes,
 )
@@ -79,13 +74,12 @@ def exid_reading(files: ThreeFiles) -> Reading:
     rows = rows.take(good).replace(kind=kinds[at[good]])
     sizes = typical_sizes(rows["trackId"], rows["length"], rows["width"], notices)
     rows = rows.replace(length=sizes.length, width=sizes.width).take(sizes.possible)
-    dt = 1 / float(about["frameRate"][0])
-    found = [along(files.name, part, way, dt, notices) for way, part in directions(rows)]
+    dt, frames = 1 / float(about["frameRate"][0]), int(rows["frame"].max(initial=0)) + 1
+    found = [along(files.name, part, way, dt, frames, notices) for way, part in directions(rows)]
     found = tuple(carriageway for carriageway in found if len(carriageway))
     if not found:
         raise RecordingError(f"{files.tracks}: no vehicle is left; {notices.counts}")
-    frames = int(rows["frame"].max()) + 1
-    return Reading(tuple(replace(one, frames=frames) for one in found), notices)
+    return Reading(found, notices)
 
 
 def directions(rows: Columns) -> list[tuple[int, Columns]]:
@@ -103,7 +97,9 @@ def directions(rows: Columns) -> list[tuple[int, Columns]]:
     return sorted(((way, part) for way, part in parts if len(part)), key=lambda pair: pair[0])
 
 
-def along(name: str, rows: Columns, way: int, dt: float, notices: Notices) -> Carriageway:
+def along(
+    name: str, rows: Columns, way: int, dt: float, frames: int, notices: Notices
+) -> Carriageway:
     """The traffic of one direction as seen along its road."""
     heading = np.radians(rows["heading"])
     line = fit_line(rows["xCenter"], rows["yCenter"], heading)
@@ -129,7 +125,7 @@ def along(name: str, rows: Columns, way: int, dt: float, notices: Notices) -> Ca
         name=name,
         direction=way,
         dt=dt,
-        frames=int(motion.frame.max()) + 1,
+        frames=frames,
         boundaries=boundaries,
         start=start,
         end=end,

@@ -8,8 +8,12 @@ to the left, that of direction 2 to the right. With the centre of the box (x_c, 
     direction 1:  s = -x_c,  d =  y_c,  v_s = -v_x,  v_d =  v_y
 
 The columns about neighbours (`precedingId`, `dhw`, `ttc` ...) are never read.
+
+Like exiD, highD keeps a recording in `03_recordingMeta.csv` (about itself), `03_tracksMeta.csv`
+(about its vehicles) and `03_tracks.csv`, each of which may be compressed (`.csv.gz`).
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -28,16 +32,14 @@ from tacit.highway.recording import (
 from tacit.highway.tracks import (
     Motion,
     Sizes,
-    ThreeFiles,
     in_order,
-    kinds_by_length,
-    match_vehicles,
-    read_about_recording,
     refuse_frames,
     tracks_of,
     typical_sizes,
+    without_unknown,
 )
 
+PARTS = ("recordingMeta", "tracksMeta", "tracks")
 RECORDING = Layout(
     whole=("id",), real=("frameRate",), text=("upperLaneMarkings", "lowerLaneMarkings")
 )
@@ -53,6 +55,78 @@ LEGACY_ROADS = {1: (-460.0, 32.0), 2: (-40.0, 452.0)}
 """Where the road of the published simulator begins and ends; its outer lanes are wider by 2 m."""
 
 
+class ThreeFiles(NamedTuple):
+    """The files of one recording, and its name, e.g. "03"."""
+
+    name: str
+    recording: Path
+    vehicles: Path
+    tracks: Path
+
+
+def three_files(folder: Path, name: str) -> ThreeFiles:
+    """The files of the recording with that name, e.g. "03"."""
+    paths = []
+    for part in PARTS:
+        choices = [folder / f"{name}_{part}.csv", folder / f"{name}_{part}.csv.gz"]
+        found = [path for path in choices if path.is_file()]
+        if not found:
+            raise RecordingError(
+                f"{choices[0]}: is missing (also as .csv.gz); a recording needs the files "
+                + ", ".join(f"{name}_{wanted}.csv" for wanted in PARTS)
+            )
+        paths.append(found[0])
+    return ThreeFiles(name, *paths)
+
+
+def read_about_recording(files: ThreeFiles, layout: Layout, number: str) -> Columns:
+    """Read the row about the recording; `number` is the column with the recording's number."""
+    about = read_columns(files.recording, layout)
+    if len(about) != 1:
+        raise RecordingError(f"{files.recording}: has {len(about)} rows; it must have one")
+    refuse_number(about, number, files.name)
+    if not about["frameRate"][0] > 0:
+        raise RecordingError(
+            f"{about.place(0, 'frameRate')}: is {about['frameRate'][0]}; it must be positive"
+        )
+    return about
+
+
+def refuse_number(columns: Columns, column: str, name: str) -> None:
+    """Raise an error if a file belongs to another recording than its name says."""
+    if not name.isdecimal():
+        return
+    wrong = np.flatnonzero(columns[column] != int(name))
+    if len(wrong):
+        raise RecordingError(
+            f"{columns.place(wrong[0], column)}: is {columns[column][wrong[0]]}, but the name of "
+            f"the file says {name}; one of them is wrong"
+        )
+
+
+def match_vehicles(
+    vehicle: Int[np.ndarray, " rows"],
+    described: Int[np.ndarray, " vehicles"],
+    numbers: Int[np.ndarray, " vehicles"],
+    notices: Notices,
+) -> Int[np.ndarray, " rows"]:
+    """For each row of the tracks the place of its vehicle in the description, or -1.
+
+    `described` are the ids in the file about vehicles, which should have `numbers` of frames.
+    """
+    known, places = np.unique(described, return_index=True)
+    notices.add("vehicles described twice, the first counts", len(described) - len(known))
+    at = np.searchsorted(known, vehicle).clip(max=len(known) - 1)
+    found = known[at] == vehicle
+    lost = len(np.unique(vehicle[~found]))
+    notices.add("vehicles dropped, they have rows but no description", lost)
+    seen = np.bincount(at[found], minlength=len(known))
+    notices.add("vehicles described that have no rows", int((seen == 0).sum()))
+    other = (seen != numbers[places]) & (seen > 0)
+    notices.add("vehicles with another number of frames than described", int(other.sum()))
+    return np.where(found, places[at], -1)
+
+
 def highd_reading(files: ThreeFiles, geometry: Geometry) -> Reading:
     """The carriageways, and what was dropped or repaired."""
     notices = Notices(files.name, {})
@@ -63,10 +137,7 @@ def highd_reading(files: ThreeFiles, geometry: Geometry) -> Reading:
     rows = in_order(rows, "id", "frame", notices)
     rows, direction, kind = keep_described(rows, vehicles, notices)
     sizes = typical_sizes(rows["id"], rows["width"], rows["height"], notices)
-    unknown = (kind == 0) & sizes.possible
-    number = len(np.unique(rows["id"][unknown]))
-    notices.add("vehicles of an unknown class, now car or truck by their length", number)
-    kind = np.where(kind == 0, kinds_by_length(sizes.length), kind)
+    kind = without_unknown(kind, rows["id"], sizes, notices)
     centres = box_centres(rows, sizes, geometry)
     frames = int(rows["frame"].max(initial=0))
     found = []

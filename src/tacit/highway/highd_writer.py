@@ -79,16 +79,10 @@ def write_highd(
     traffic: Traffic,
     progress: Callable[[float], None] | None = None,
 ) -> SeenTraffic:
-    """Write a made-up recording into a folder; the same settings give the same bytes.
+    """Write a made-up recording and return its traffic; the same settings give the same bytes.
 
-    Args:
-        folder: is created if it does not exist.
-        number: of the recording, from 1; names the files, as in 03_tracks.csv.
-        traffic: its settings.
-        progress: is called with the seconds of traffic that are done.
-
-    Returns:
-        The traffic that was written.
+    Its `number`, from 1, names the files, as in 03_tracks.csv. The folder is created if it does
+    not exist; `progress` is called with the seconds of traffic that are done.
     """
     check_count("number", number)
     seen = simulate(traffic, progress)

@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float, UInt8
 
 from tacit.environments.jax_environment import JaxEnvironment, JaxVectorEnvironment
-from tacit.environments.jax_world import Standing, cost_of_one
-from tacit.environments.worlds import RENDER_MODES, check_render_mode
-from tacit.errors import ArgumentError, EpisodeError
+from tacit.environments.jax_world import cost_of_one
+from tacit.environments.worlds import RENDER_MODES, Outcome, Step
+from tacit.errors import ArgumentError
 from tacit.highway.driving_step import DriveState, HighwayTask
 from tacit.highway.observation import FEATURES, gap_and_speed, reasons_in
 from tacit.highway.scenarios import Scenario
@@ -59,15 +59,10 @@ class HighwayEnvironment(JaxEnvironment):
     task: HighwayTask
 
     def __init__(
-        self,
-        task: HighwayTask,
-        scenarios: Sequence[Scenario],
-        *,
-        render_mode: str | None = None,
+        self, task: HighwayTask, scenarios: Sequence[Scenario], *, render_mode: str | None = None
     ) -> None:
-        check_render_mode(render_mode)
-        super().__init__(task)
-        self.scenarios, self.render_mode = scenarios, render_mode
+        super().__init__(task, render_mode=render_mode)
+        self.scenarios = scenarios
         self.observation = np.zeros(len(FEATURES), np.float32)
 
     def reset(
@@ -91,12 +86,8 @@ class HighwayEnvironment(JaxEnvironment):
         number = int(self.state.scenario)
         return describe(self.task, self.scenarios[number], number, observation, costs)
 
-    def render(self) -> UInt8[np.ndarray, "height width 3"] | None:
-        """The road around the ego; None without a render mode."""
-        if self.render_mode is None:
-            return None
-        if self.state is None:
-            raise EpisodeError("there is nothing to draw: call reset() before render()")
+    def draw(self) -> UInt8[np.ndarray, "height width 3"]:
+        """The road around the ego."""
         from tacit.highway.picture import draw
 
         return draw(self.task, self.state, self.observation)
@@ -111,16 +102,16 @@ class HighwayVectorEnvironment(JaxVectorEnvironment):
         super().__init__(task, num_envs)
         self.scenarios = scenarios
 
-    def last_info(
-        self,
-        before: Standing,
-        world: int,
-        observation: Float[np.ndarray, " 74"],
-        costs: Float[np.ndarray, " k"],
-    ) -> dict[str, Any]:
+    def step(self, actions: np.ndarray) -> Outcome:
+        """Take one action in every world; worlds whose episode ends start the next one."""
+        self.driven = np.array(self.worlds.here().state.scenario)
+        return super().step(actions)
+
+    def last_info(self, step: Step, world: int) -> dict[str, Any]:
         """What `final_info` says of one car."""
-        number = int(before.state.scenario[world])
-        return describe(self.task, self.scenarios[number], number, observation, costs)
+        number = int(self.driven[world])
+        scenario, observation = self.scenarios[number], step.arrived[world]
+        return describe(self.task, scenario, number, observation, step.costs[world])
 
 
 def chosen_scenario(options: dict[str, Any] | None, number: int) -> int | None:

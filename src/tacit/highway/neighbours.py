@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from tacit.highway.geometry import Box, distance, heading, length, reach
 from tacit.highway.recording import SLOW
@@ -57,21 +57,16 @@ def lane_of(boundaries: Float[Array, " b"], lanes: Array, d: Array) -> Int[Array
     return jnp.clip(passed - jnp.int32(1), 0, lanes - jnp.int32(1))
 
 
-def in_sight(ego: Box, traffic: Traffic) -> Bool[Array, " slots"]:
-    """Which vehicles have their centre within `SIGHT`."""
-    away = length(traffic.box.s - ego.s, traffic.box.d - ego.d)
-    return (traffic.kind > 0) & (away <= SIGHT)
-
-
 def rough_gaps(ego: Box, traffic: Traffic) -> Float[Array, " slots"]:
-    """Gaps between boxes along the road around the vehicles; infinite out of sight."""
+    """Gaps between boxes along the road around the vehicles; infinite for centres out of sight."""
     along, across = reach(traffic.box, jnp.float32(1), jnp.float32(0))
     ego_along, ego_across = reach(ego, jnp.float32(1), jnp.float32(0))
     gap_s = jnp.maximum(jnp.abs(traffic.box.s - ego.s) - along - ego_along, 0)
     gap_d = jnp.maximum(jnp.abs(traffic.box.d - ego.d) - across - ego_across, 0)
     # The small term decides between vehicles whose boxes touch the ego's.
     gap = length(gap_s, gap_d) + 1e-3 * jnp.abs(traffic.box.s - ego.s)
-    return jnp.where(in_sight(ego, traffic), gap, jnp.inf)
+    away = length(traffic.box.s - ego.s, traffic.box.d - ego.d)
+    return jnp.where((traffic.kind > 0) & (away <= SIGHT), gap, jnp.inf)
 
 
 def find_neighbours(
@@ -79,14 +74,8 @@ def find_neighbours(
 ) -> Neighbours:
     """The nearest vehicle in each of the six places.
 
-    `rough_gaps` decide which one is nearest; the gap that is shown is the true one.
-
-    Arguments:
-        ego: its box.
-        vs: its velocity along the road.
-        lane: its lane.
-        frame: all other vehicles, a row of the replay table.
-        lanes: the lane of each of them.
+    `rough_gaps` decide which one is nearest; the gap that is shown is the true one. `vs` is the
+    ego's velocity along the road, `lanes` are those of the other vehicles, the rows of `frame`.
     """
     traffic = read_frame(frame)
     near = rough_gaps(ego, traffic)

@@ -15,6 +15,7 @@ across the road, with `d` = 0 on the centre of the leftmost lane. They do not sa
 so long ones are taken for trucks.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,15 +31,7 @@ from tacit.highway.csv_columns import (
     read_columns,
     text_of,
 )
-from tacit.highway.recording import (
-    CAR,
-    TRUCK,
-    Carriageway,
-    Notices,
-    Reading,
-    RecordingError,
-    Track,
-)
+from tacit.highway.recording import CAR, TRUCK, Carriageway, Notices, Reading, RecordingError, Track
 from tacit.highway.tracks import (
     Motion,
     extent,
@@ -49,6 +42,7 @@ from tacit.highway.tracks import (
     refuse_frames,
     tracks_of,
     typical_sizes,
+    without_unknown,
 )
 
 FOOT = 0.3048
@@ -72,13 +66,15 @@ TEXT_HEADER = (
     *("global_x", "global_y", "v_length", "v_width", "v_class", "v_vel", "v_acc", "lane_id"),
     *("preceding", "following", "space_headway", "time_headway"),
 )
-WHOLE = ("vehicle_id", "frame_id", "global_time", "v_class", "lane_id")
-REAL = ("local_x", "local_y", "v_vel")
-SIZES = ("v_length", "v_width")
+SHARED = Layout(
+    whole=("vehicle_id", "frame_id", "global_time", "v_class", "lane_id"),
+    real=("local_x", "local_y", "v_vel"),
+    gappy=("v_length", "v_width"),
+)
 SMALL = {
     "vehicle_id": np.int64,
     "frame_id": np.int32,
-    **dict.fromkeys((*REAL, *SIZES), np.float32),
+    **dict.fromkeys(SHARED.real + SHARED.gappy, np.float32),
 }
 LONGEST_PAUSE = 60_000
 """Two periods begin further apart than this, in milliseconds; within one, clocks may slip."""
@@ -163,8 +159,6 @@ def motion_of(rows: Columns, notices: Notices) -> tuple[Motion, Bool[np.ndarray,
     sizes = typical_sizes(rows["vehicle_id"], length, width, notices)
     known = (rows["v_class"] >= 1) & (rows["v_class"] <= 3)
     kind = KINDS[np.where(known, rows["v_class"], 0)]
-    unknown = len(np.unique(rows["vehicle_id"][~known & sizes.possible]))
-    notices.add("vehicles of an unknown class, now car or truck by their length", unknown)
     motion = Motion(
         vehicle=rows["vehicle_id"],
         frame=rows["frame_id"],
@@ -174,7 +168,7 @@ def motion_of(rows: Columns, notices: Notices) -> tuple[Motion, Bool[np.ndarray,
         vd=np.zeros_like(speed),
         length=sizes.length,
         width=sizes.width,
-        kind=np.where(known, kind, kinds_by_length(sizes.length)),
+        kind=without_unknown(kind, rows["vehicle_id"], sizes, notices),
     )
     return motion, sizes.possible
 
@@ -262,14 +256,8 @@ def ngsim_layout(path: Path, site: str | None) -> Layout:
     separator = "," if "," in line else None
     if not any(letter.isalpha() for letter in line.replace("e", "").replace("E", "")):
         refuse_site(path, site)
-        return Layout(
-            whole=WHOLE,
-            real=REAL,
-            gappy=SIZES,
-            header=TEXT_HEADER,
-            separator=separator,
-            thousands=separator is not None,
-        )
+        quoted = separator is not None
+        return replace(SHARED, header=TEXT_HEADER, separator=separator, thousands=quoted)
     mixed = "location" in line.lower()
     if not mixed:
         refuse_site(path, site)
@@ -277,15 +265,8 @@ def ngsim_layout(path: Path, site: str | None) -> Layout:
         raise ArgumentError(
             f"site: is {site!r}, but {path} holds several; choose one of {', '.join(MAIN_LANES)}"
         )
-    return Layout(
-        whole=WHOLE,
-        real=REAL,
-        gappy=SIZES,
-        text=("location",) if mixed else (),
-        any_case=True,
-        thousands=True,
-        only=site,
-    )
+    text = ("location",) if mixed else ()
+    return replace(SHARED, text=text, any_case=True, thousands=True, only=site)
 
 
 def refuse_site(path: Path, site: str | None) -> None:

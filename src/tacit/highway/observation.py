@@ -90,14 +90,7 @@ class Flags(NamedTuple):
 
 
 class Ego(NamedTuple):
-    """The driver's own motion.
-
-    Fields:
-        box: where it is.
-        vs, vd: its velocity.
-        acceleration: [2] in the last step.
-        lane: 0 the leftmost.
-    """
+    """The driver's own motion; `acceleration` is that of the last step, lane 0 the leftmost."""
 
     box: Box
     vs: Float[Array, ""]

@@ -105,12 +105,6 @@ class Notices(NamedTuple):
         if number > 0:
             self.counts[what] = self.counts.get(what, 0) + int(number)
 
-    def issue(self) -> None:
-        """Issue one warning for the recording, if anything was counted."""
-        if self.counts:
-            said = "; ".join(f"{what}: {number}" for what, number in self.counts.items())
-            warnings.warn(RecordingWarning(f"recording {self.name}: {said}"), stacklevel=4)
-
 
 class Reading(NamedTuple):
     """What a reader returns: the carriageways with traffic, and what was dropped or repaired."""
@@ -119,8 +113,11 @@ class Reading(NamedTuple):
     notices: Notices
 
     def announce(self) -> tuple[Carriageway, ...]:
-        """Issue the warning, and return the carriageways."""
-        self.notices.issue()
+        """Issue one warning, if anything was counted, and return the carriageways."""
+        name, counts = self.notices
+        if counts:
+            said = "; ".join(f"{what}: {number}" for what, number in counts.items())
+            warnings.warn(RecordingWarning(f"recording {name}: {said}"), stacklevel=3)
         return self.carriageways
 
 

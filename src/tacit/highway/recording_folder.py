@@ -20,7 +20,7 @@ import numpy as np
 from tacit.errors import ArgumentError, StorageError
 from tacit.highway.csv_columns import first_line
 from tacit.highway.exid_files import exid_reading
-from tacit.highway.highd_files import highd_reading
+from tacit.highway.highd_files import PARTS, ThreeFiles, highd_reading, three_files
 from tacit.highway.ngsim_files import (
     is_ngsim,
     ngsim_reading,
@@ -37,7 +37,6 @@ from tacit.highway.recording import (
     Track,
     refuse_geometry,
 )
-from tacit.highway.tracks import PARTS, ThreeFiles, three_files
 from tacit.runs.atomic_write import atomic_write
 
 DataSet = Literal["highD", "exiD", "NGSIM", "US-101 clips"]

@@ -113,19 +113,13 @@ def surroundings_of(carriageway: Carriageway, cast: Cast, geometry: Geometry) ->
         ahead = max(scenario.goal.s - scenario.position[0], 1.0)
         change = scenario.position[0], scenario.position[0] + min(CHANGE, ahead)
     goal = scenario.goal
+    box = (goal.s, goal.d, goal.length / 2, goal.width / 2, np.cos(goal.angle), np.sin(goal.angle))
     return Surroundings(
         boundaries=number(boundaries),
         lanes=whole(len(boundaries) - 1),
         start=number(carriageway.start),
         end=number(carriageway.end),
-        goal=Box(
-            number(goal.s),
-            number(goal.d),
-            number(goal.length / 2),
-            number(goal.width / 2),
-            number(np.cos(goal.angle)),
-            number(np.sin(goal.angle)),
-        ),
+        goal=Box(*map(number, box)),
         goal_lane=whole(goal_lane),
         start_lane=whole(start_lane),
         route=Route(

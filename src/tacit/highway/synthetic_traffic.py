@@ -275,14 +275,9 @@ def simulate(traffic: Traffic, progress: Callable[[float], None] | None = None) 
     return as_seen(traffic, entries.admitted, np.concatenate(seen, axis=1))
 
 
-def select(drivers: Drivers, chosen: Bool[np.ndarray, " vehicles"]) -> Drivers:
-    """The vehicles that `chosen` marks."""
-    return Drivers(*(field[chosen] for field in drivers))
-
-
 def without_gone(drivers: Drivers) -> Drivers:
     """Forget vehicles beyond the end of the road."""
-    return select(drivers, drivers.s < EXIT)
+    return Drivers(*(field[drivers.s < EXIT] for field in drivers))
 
 
 def lane_middle(drivers: Drivers, lanes: int) -> Float[np.ndarray, " vehicles"]:

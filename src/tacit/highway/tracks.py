@@ -1,102 +1,22 @@
-"""What all readers of recordings share: three files per recording, and rows that become tracks.
+"""What all readers of recordings share: rows that become tracks.
 
-highD and exiD keep a recording in `03_recordingMeta.csv` (about itself), `03_tracksMeta.csv` (about
-its vehicles) and `03_tracks.csv`, each of which may be compressed (`.csv.gz`). Every reader sorts
-the rows, drops duplicates, and cuts a track where frames are missing.
+Every reader sorts the rows, drops duplicates, and cuts a track where frames are missing.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from tacit.highway.csv_columns import Columns, Layout, read_columns
+from tacit.highway.csv_columns import Columns
 from tacit.highway.recording import CAR, TRUCK, Notices, RecordingError, Track
 
-PARTS = ("recordingMeta", "tracksMeta", "tracks")
 LENGTHS, WIDTHS = (1.0, 30.0), (0.5, 4.0)
 """Sizes in metres that a vehicle can have."""
 LONGEST_CAR = 7.0
 """Where a file does not say what a vehicle is, a longer one is taken for a truck."""
 MOST_FRAMES = 10_000_000
 """More than four days at 25 Hz: a frame beyond it is a damaged number, not a long recording."""
-
-
-class ThreeFiles(NamedTuple):
-    """The files of one recording, and its name, e.g. "03"."""
-
-    name: str
-    recording: Path
-    vehicles: Path
-    tracks: Path
-
-
-def three_files(folder: Path, name: str) -> ThreeFiles:
-    """The files of the recording with that name, e.g. "03"."""
-    paths = []
-    for part in PARTS:
-        choices = [folder / f"{name}_{part}.csv", folder / f"{name}_{part}.csv.gz"]
-        found = [path for path in choices if path.is_file()]
-        if not found:
-            raise RecordingError(
-                f"{choices[0]}: is missing (also as .csv.gz); a recording needs the files "
-                + ", ".join(f"{name}_{wanted}.csv" for wanted in PARTS)
-            )
-        paths.append(found[0])
-    return ThreeFiles(name, *paths)
-
-
-def read_about_recording(files: ThreeFiles, layout: Layout, number: str) -> Columns:
-    """Read the row about the recording; `number` is the column with the recording's number."""
-    about = read_columns(files.recording, layout)
-    if len(about) != 1:
-        raise RecordingError(f"{files.recording}: has {len(about)} rows; it must have one")
-    refuse_number(about, number, files.name)
-    if not about["frameRate"][0] > 0:
-        raise RecordingError(
-            f"{about.place(0, 'frameRate')}: is {about['frameRate'][0]}; it must be positive"
-        )
-    return about
-
-
-def refuse_number(columns: Columns, column: str, name: str) -> None:
-    """Raise an error if a file belongs to another recording than its name says."""
-    if not name.isdecimal():
-        return
-    wrong = np.flatnonzero(columns[column] != int(name))
-    if len(wrong):
-        raise RecordingError(
-            f"{columns.place(wrong[0], column)}: is {columns[column][wrong[0]]}, but the name of "
-            f"the file says {name}; one of them is wrong"
-        )
-
-
-def match_vehicles(
-    vehicle: Int[np.ndarray, " rows"],
-    described: Int[np.ndarray, " vehicles"],
-    numbers: Int[np.ndarray, " vehicles"],
-    notices: Notices,
-) -> Int[np.ndarray, " rows"]:
-    """For each row of the tracks the place of its vehicle in the description, or -1.
-
-    Args:
-        vehicle: its id in each row of the tracks.
-        described: ids in the file about vehicles.
-        numbers: of frames that these vehicles should have.
-        notices: counts what does not fit.
-    """
-    known, places = np.unique(described, return_index=True)
-    notices.add("vehicles described twice, the first counts", len(described) - len(known))
-    at = np.searchsorted(known, vehicle).clip(max=len(known) - 1)
-    found = known[at] == vehicle
-    lost = len(np.unique(vehicle[~found]))
-    notices.add("vehicles dropped, they have rows but no description", lost)
-    seen = np.bincount(at[found], minlength=len(known))
-    notices.add("vehicles described that have no rows", int((seen == 0).sum()))
-    other = (seen != numbers[places]) & (seen > 0)
-    notices.add("vehicles with another number of frames than described", int(other.sum()))
-    return np.where(found, places[at], -1)
 
 
 class Motion(NamedTuple):
@@ -170,6 +90,18 @@ def medians(sizes: np.ndarray, starts: np.ndarray, numbers: np.ndarray) -> np.nd
     return result
 
 
+def without_unknown(
+    kind: Int[np.ndarray, " rows"],
+    vehicle: Int[np.ndarray, " rows"],
+    sizes: Sizes,
+    notices: Notices,
+) -> Int[np.ndarray, " rows"]:
+    """The kinds, with a guess from the length where the file says nothing known (0)."""
+    number = len(np.unique(vehicle[(kind == 0) & sizes.possible]))
+    notices.add("vehicles of an unknown class, now car or truck by their length", number)
+    return np.where(kind == 0, kinds_by_length(sizes.length), kind)
+
+
 def kinds_by_length(length: Float[np.ndarray, " rows"]) -> Int[np.ndarray, " rows"]:
     """Car or truck, guessed from the length."""
     return np.where(length > LONGEST_CAR, TRUCK, CAR)
@@ -212,19 +144,14 @@ def tracks_of(
 
 def track_of(motion: Motion, start: int, end: int) -> Track:
     """The rows from `start` to `end` as one track."""
-    s, d, vs, vd = (
-        array[start:end].astype(np.float32) for array in (motion.s, motion.d, motion.vs, motion.vd)
-    )
+    moving = (motion.s, motion.d, motion.vs, motion.vd)
     return Track(
-        vehicle=int(motion.vehicle[start]),
-        kind=int(motion.kind[start]),
-        length=float(motion.length[start]),
-        width=float(motion.width[start]),
-        first=int(motion.frame[start]),
-        s=s,
-        d=d,
-        vs=vs,
-        vd=vd,
+        int(motion.vehicle[start]),
+        int(motion.kind[start]),
+        float(motion.length[start]),
+        float(motion.width[start]),
+        int(motion.frame[start]),
+        *(array[start:end].astype(np.float32) for array in moving),
     )
 
 

@@ -44,30 +44,30 @@ def confidence_curves(
     above that line is shaded.
     """
     places, (violation, reward) = sorted_bands("confidences", confidences, violation, reward)
-    figure = new_figure(3.9)
-    left, right = figure.subplots(1, 2)
-    draw_violation(left, places, violation, expert_violation)
-    style_axes(right, title="Reward", across=ASKED, up="reward per episode")
-    draw_band(right, places, reward, colour=GREEN, label="learned rule, with interval")
-    draw_level(right, expert_reward, "experts")
-    confidence_axis(right, places)
-    legend_below(right)
+    highest = np.nanmax([*violation.high, *violation.value, expert_violation])
+    figure, panels = two_panels(places, "Reward", highest)
+    for axes, band, colour, level in zip(
+        panels, (violation, reward), (BLUE, GREEN), (expert_violation, expert_reward), strict=True
+    ):
+        draw_band(axes, places, band, colour=colour, label="learned rule, with interval")
+        axes.axhline(level, color=INK, linestyle=":", linewidth=1.5, label="experts", zorder=2.2)
+        legend_below(axes)
     return figure
 
 
-def draw_violation(axes: Axes, places: np.ndarray, violation: Band, expert: float) -> None:
-    """Draw the violation panel: measured band, promise, and where the promise is broken."""
-    style_axes(
-        axes,
-        title="Violation of the true rule",
-        across=ASKED,
-        up="episodes that break it\n(axis stretched near 0)",
-    )
-    confidence_axis(axes, places)
-    draw_promise(axes, np.nanmax([*violation.high, *violation.value, expert]))
-    draw_band(axes, places, violation, colour=BLUE, label="learned rule, with interval")
-    draw_level(axes, expert, "experts")
-    legend_below(axes)
+def two_panels(
+    places: np.ndarray, reward: str, highest_violation: float
+) -> tuple[Figure, tuple[Axes, Axes]]:
+    """Axes for the violation, with its promise, and for a reward of that name, side by side."""
+    figure = new_figure(3.9)
+    left, right = figure.subplots(1, 2)
+    up = "episodes that break it\n(axis stretched near 0)"
+    style_axes(left, title="Violation of the true rule", across=ASKED, up=up)
+    style_axes(right, title=reward, across=ASKED, up="reward per episode")
+    for axes in (left, right):
+        confidence_axis(axes, places)
+    draw_promise(left, highest_violation)
+    return figure, (left, right)
 
 
 def draw_promise(axes: Axes, highest: float) -> None:
@@ -76,32 +76,29 @@ def draw_promise(axes: Axes, highest: float) -> None:
     promise = 1 - ends
     top = float(min(1.02, 1.1 * max(highest, promise[0])))
     stretched_share_axis(axes, top)
-    axes.fill_between(ends, promise, 1.2, color=BROKEN, linewidth=0, zorder=0.5)
-    axes.plot(
-        ends,
-        promise,
-        color=VERMILION,
-        linestyle="--",
-        linewidth=1.4,
-        label="promise: 1 − confidence",
-    )
+    draw_border(axes, ends, promise, 1.2, ("promise: 1 − confidence", "promise broken"))
+
+
+def draw_border(
+    axes: Axes, ends: np.ndarray, border: np.ndarray, beyond: float, words: tuple[str, str]
+) -> None:
+    """Draw a dashed line and shade from it to `beyond`; `words` name the line and that region."""
+    above = beyond > border.max()
+    low, high = np.minimum(border, beyond), np.maximum(border, beyond)
+    axes.fill_between(ends, low, high, color=BROKEN, linewidth=0, zorder=0.5)
+    axes.plot(ends, border, color=VERMILION, linestyle="--", linewidth=1.4, label=words[0])
     axes.text(
         0.97,
-        0.95,
-        "promise broken",
+        0.95 if above else 0.05,
+        words[1],
         transform=axes.transAxes,
         ha="right",
-        va="top",
+        va="top" if above else "bottom",
         fontsize=TICK_SIZE,
         fontstyle="italic",
         color="#8a3b0b",
         bbox={"facecolor": BROKEN, "edgecolor": "none", "pad": 1.5},
     )
-
-
-def draw_level(axes: Axes, level: float, label: str) -> None:
-    """Draw a dotted horizontal line at a level to compare with."""
-    axes.axhline(level, color=INK, linestyle=":", linewidth=1.5, label=label, zorder=2.2)
 
 
 class Measured(Protocol):
@@ -124,26 +121,16 @@ class Curve(NamedTuple):
 
 def number_panels(curves: Sequence[Curve]) -> Figure:
     """Violation and reward against confidence, one line for each number of demonstrations."""
-    figure = new_figure(3.9)
-    left, right = figure.subplots(1, 2)
-    style_axes(
-        left,
-        title="Violation of the true rule",
-        across=ASKED,
-        up="episodes that break it\n(axis stretched near 0)",
-    )
-    style_axes(right, title="Feasible reward", across=ASKED, up="reward per episode")
     places = np.array(sorted({point.confidence for curve in curves for point in curve.points}))
-    for axes in (left, right):
-        confidence_axis(axes, places)
-    draw_promise(left, max(point.violation.high for curve in curves for point in curve.points))
+    highest = max(point.violation.high for curve in curves for point in curve.points)
+    figure, panels = two_panels(places, "Feasible reward", highest)
     for curve, colour in zip(curves, ordered_colours(len(curves)), strict=True):
         points = sorted(curve.points, key=lambda point: point.confidence)
         at = np.array([point.confidence for point in points])
-        for axes, name in ((left, "violation"), (right, "reward")):
+        for axes, name in zip(panels, ("violation", "reward"), strict=True):
             band = band_of([getattr(point, name) for point in points])
             draw_band(axes, at, band, colour=colour, label=curve.label)
-    legend_under(figure, left.get_legend_handles_labels()[0], columns=len(curves) + 1)
+    legend_under(figure, panels[0].get_legend_handles_labels()[0], columns=len(curves) + 1)
     return figure
 
 
@@ -192,19 +179,4 @@ def coverage_against_confidence(
 def draw_diagonal(axes: Axes) -> None:
     """Draw the diagonal (as safe as asked for), and shade the region that is less safe."""
     ends = np.array(axes.get_xlim())
-    axes.fill_between(ends, -0.1, ends, color=BROKEN, linewidth=0, zorder=0.5)
-    axes.plot(
-        ends, ends, color=VERMILION, linestyle="--", linewidth=1.4, label="exactly as asked for"
-    )
-    axes.text(
-        0.97,
-        0.05,
-        "less safe than asked for",
-        transform=axes.transAxes,
-        ha="right",
-        va="bottom",
-        fontsize=TICK_SIZE,
-        fontstyle="italic",
-        color="#8a3b0b",
-        bbox={"facecolor": BROKEN, "edgecolor": "none", "pad": 1.5},
-    )
+    draw_border(axes, ends, ends, -0.1, ("exactly as asked for", "less safe than asked for"))

@@ -218,16 +218,12 @@ def renumber_ids(text: str, prefix: str) -> str:
     """The text with ids `prefix-1`, `prefix-2`, ...; ids that nothing refers to are removed."""
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
     found = dict.fromkeys(re.findall(r'\sid="([^"]+)"', text))
-    names = {old: f"{prefix}-{place}" for place, old in enumerate(used_in_order(found, used), 1)}
+    kept = (old for old in found if old in used)
+    names = {old: f"{prefix}-{place}" for place, old in enumerate(kept, 1)}
     text = re.sub(
         r'\sid="([^"]+)"', lambda hit: f' id="{names[hit[1]]}"' if hit[1] in names else "", text
     )
     return re.sub(r'(href="#|url\(#)([^")]+)', lambda hit: hit[1] + names.get(hit[2], hit[2]), text)
-
-
-def used_in_order(found: dict[str, None], used: set[str]) -> list[str]:
-    """The ids that are referred to, in the order of the document."""
-    return [name for name in found if name in used]
 
 
 # The style sheet that every page carries inside itself.

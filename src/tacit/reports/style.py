@@ -114,12 +114,12 @@ def signed_square(values: np.ndarray) -> np.ndarray:
     return np.sign(values) * np.square(values)
 
 
-def legend_below(axes: Axes, *, columns: int = 2) -> None:
+def legend_below(axes: Axes) -> None:
     """Put a legend under the axes, where it covers no data."""
     axes.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, -0.2),
-        ncols=columns,
+        ncols=2,
         frameon=False,
         fontsize=TICK_SIZE,
         labelcolor=INK,

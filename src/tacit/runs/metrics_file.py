@@ -164,17 +164,16 @@ def read_metrics(path: Path) -> list[dict[str, int | float]]:
     """All lines of a metrics file; a last line without an end is not complete and left out."""
     if not path.exists():
         return []
-    lines = []
     try:
-        for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
-            try:
-                lines.append(json.loads(line))
-            except ValueError as error:
-                raise StorageError(f"{path}: line {number} is damaged ({error})") from None
+        content = path.read_bytes()
     except OSError as error:
-        if isinstance(error, StorageError):
-            raise
         raise StorageError(f"{path}: cannot be read ({error})") from error
+    lines = []
+    for number, line in enumerate(content.split(b"\n")[:-1], start=1):
+        try:
+            lines.append(json.loads(line))
+        except ValueError as error:
+            raise StorageError(f"{path}: line {number} is damaged ({error})") from None
     return lines
 
 

@@ -6,7 +6,6 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from tacit.errors import StorageError
@@ -32,12 +31,7 @@ DAMAGED = "checkpoint.damaged.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """A checkpoint as it was read.
-
-    Fields:
-        tree: the state of the run.
-        facts: what `save` was told about it.
-    """
+    """A checkpoint as it was read: the state of the run, and what `save` was told about it."""
 
     tree: Any
     facts: dict[str, Any]
@@ -118,7 +112,7 @@ class RunFolder:
         self.recorded = MetricsFile(path / METRICS)
         self.events = Events(path / EVENTS, notices)
         # A run that is there already must be brought to its checkpoint by `latest` first.
-        self.writable = not self.begun()
+        self.writable = not (self.recorded.path.exists() or has_checkpoint(path))
 
     @classmethod
     def open(cls, path: str | Path, settings: dict[str, Any], *, label: str = "run") -> Self:
@@ -136,8 +130,11 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
             lock = FolderLock(path / LOCK)
             remove_leftovers(path)
-            if has_checkpoint(path):
-                require_settings(path / SETTINGS)
+            if has_checkpoint(path) and not (path / SETTINGS).exists():
+                raise StorageError(
+                    f"{path}: has a checkpoint but no {SETTINGS}, so that its settings are "
+                    "unknown; choose another folder, or restore the file"
+                )
             notices = keep_settings(path / SETTINGS, settings, label)
             return cls(path, lock, [lock.notice, *notices] if lock.notice else notices)
         except BaseException as error:
@@ -213,12 +210,7 @@ class RunFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def newest(self) -> tuple[Stored | None, list[str]]:
@@ -259,10 +251,6 @@ class RunFolder:
             os.replace(path, self.path / DAMAGED)
         except OSError as error:
             raise StorageError(f"{path}: damaged, and cannot be moved away ({error})") from error
-
-    def begun(self) -> bool:
-        """Whether a run has written something here already."""
-        return (self.path / METRICS).exists() or has_checkpoint(self.path)
 
     def check_open(self) -> None:
         """Raise an error if the folder was closed."""
@@ -306,12 +294,3 @@ def remove_leftovers(path: Path) -> None:
         leftovers += path.glob(f".{name}.*.part")
     for leftover in leftovers:
         leftover.unlink(missing_ok=True)
-
-
-def require_settings(settings: Path) -> None:
-    """Raise an error if there are checkpoints whose settings are unknown."""
-    if not settings.exists():
-        raise StorageError(
-            f"{settings.parent}: has a checkpoint but no {settings.name}, so that its settings are "
-            "unknown; choose another folder, or restore the file"
-        )

@@ -8,7 +8,7 @@ import pytest
 from tacit.environments.lab_tasks import chain, grid_world
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
-from tacit.reports.maps import MapPanel, constraint_maps
+from tacit.reports.feasibility import MapPanel, constraint_maps
 
 SMALL = grid_world(("S.x", ".#G"))
 

@@ -1,10 +1,12 @@
-"""Maps of feasibility: of a rule on tables, true and learned, and of car following."""
+"""Pictures of feasibility: maps of rules on tables, and curves against one quantity."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.figure import Figure
@@ -13,18 +15,25 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from tacit.environments.tabular import TabularTask
+from tacit.environments.tabular_environment import cells_of
 from tacit.errors import ArgumentError
 from tacit.reports.style import (
+    BLUE,
+    BROKEN,
     FEASIBILITY_COLOURS,
     INK,
     LABEL_SIZE,
     QUIET,
     TICK_SIZE,
+    VERMILION,
     WALL,
     WIDTH,
     legend_under,
     new_figure,
+    ordered_colours,
     set_title,
+    share_axis,
+    style_axes,
 )
 
 TOLERANCE = 1e-6
@@ -89,12 +98,7 @@ def constraint_maps(task: TabularTask, panels: Sequence[MapPanel]) -> Figure:
 
 def lay_out(task: TabularTask) -> Grid:
     """The map of a task; a task without positions becomes a strip."""
-    cells = task.positions
-    if cells is None:
-        cells = np.stack(
-            [np.zeros(task.number_of_states, int), np.arange(task.number_of_states)], 1
-        )
-    cells = cells - cells.min(axis=0)
+    cells = cells_of(task)
     rows, columns = (int(size) for size in cells.max(axis=0) + 1)
     filled, forbidden = np.zeros((rows, columns), bool), np.zeros((rows, columns), bool)
     filled[tuple(cells.T)] = True
@@ -269,3 +273,92 @@ def add_legend(figure: Figure, task: TabularTask, grid: Grid) -> None:
     if handles:
         handlers = {hatched: HatchedHandler()}
         legend_under(figure, handles, columns=len(handles), handler_map=handlers)
+
+
+def feasibility_curve(
+    values: Float[np.ndarray, " n"],
+    curves: Mapping[float, Float[np.ndarray, " n"]],
+    experts: Float[np.ndarray, " N"],
+    *,
+    quantity: str,
+    forbidden_below: float | None = None,
+) -> Figure:
+    """Feasibility against a quantity, one line for each confidence, and where experts turned back.
+
+    Arguments:
+        values: of the quantity.
+        curves: confidence -> feasibility at these values.
+        experts: the lowest value that each expert went to.
+        quantity: its name, with the unit.
+        forbidden_below: where the true rule is known, its limit.
+    """
+    figure = new_figure(3.6, width=6.4)
+    axes = figure.subplots()
+    style_axes(axes, title="What was learned", across=quantity, up="feasibility")
+    if forbidden_below is not None:
+        axes.axvspan(
+            values.min(), forbidden_below, color=BROKEN, zorder=0.5, label="truly forbidden"
+        )
+    for (level, feasibility), colour in zip(
+        curves.items(), ordered_colours(len(curves)), strict=True
+    ):
+        axes.plot(values, feasibility, color=colour, linewidth=1.8, label=f"confidence {level:g}")
+    ticks = np.full(len(experts), -0.03)
+    axes.plot(experts, ticks, "|", color=INK, markersize=7, label="where an expert turned back")
+    share_axis(axes)
+    axes.set_ylim(-0.07, 1.05)
+    axes.set_xlim(values.min(), values.max())
+    legend_under(figure, axes.get_legend_handles_labels()[0], columns=3)
+    return figure
+
+
+class PostureCurves(Protocol):
+    """Feasibility at n values, in postures of both kinds."""
+
+    @property
+    def allowed(self) -> Float[np.ndarray, "n m"]: ...  # noqa: D102
+    @property
+    def forbidden(self) -> Float[np.ndarray, "n k"]: ...  # noqa: D102
+
+
+def posture_panels(
+    values: Float[np.ndarray, " n"],
+    panels: Mapping[str, PostureCurves],
+    *,
+    quantity: str,
+    broken: Float[np.ndarray, " m"],
+) -> Figure:
+    """Feasibility in the postures of those who keep the rule and of those who break it.
+
+    A panel for each name: means, and bands in which nine of ten postures lie.
+
+    Arguments:
+        values: of the quantity.
+        panels: name of a method -> its curves.
+        quantity: its name.
+        broken: values of the quantity at which the true rule was broken; their range is tinted.
+    """
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = new_figure(2.5 * rows + 0.5)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes, (name, curves) in zip(grid.flat, panels.items(), strict=False):
+        style_axes(axes, title=name, across=quantity, up="feasibility")
+        axes.axvspan(
+            broken.min(), broken.max(), color=BROKEN, zorder=0.5, label="the rule was broken here"
+        )
+        for label, several, colour in (
+            ("postures of those who keep the rule", curves.allowed, BLUE),
+            ("of those who break it", curves.forbidden, VERMILION),
+        ):
+            low, high = np.quantile(several, (0.05, 0.95), axis=1)
+            axes.fill_between(values, low, high, color=colour, alpha=0.18, linewidth=0)
+            axes.plot(values, several.mean(axis=1), color=colour, linewidth=1.8, label=label)
+        share_axis(axes)
+        axes.set_ylim(-0.05, 1.05)
+        axes.set_xlim(values.min(), values.max())
+        axes.label_outer()
+    legend_under(figure, grid.flat[0].get_legend_handles_labels()[0], columns=3)
+    return figure
