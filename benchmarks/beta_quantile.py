@@ -4,7 +4,7 @@
 
 pins itself to one core and prints, for 4,096 points with alpha and beta log-spaced in [1, 20001],
 the time of each path with both gradients as a ratio to SciPy's time for values only in the same
-run, and the errors that `docs/beta_quantile.md` quotes. Exits with 1 if a target is missed.
+run, and the errors that `docs/guide/beta_quantile.md` quotes. Exits with 1 if a target is missed.
 """
 
 import itertools

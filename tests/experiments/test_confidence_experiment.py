@@ -1,4 +1,4 @@
-"""The default method over numbers and confidences: cells are kept, rows are honest about their seeds."""
+"""The experiment on confidence: what is summed over seeds, and what promises it calls kept."""
 
 import json
 

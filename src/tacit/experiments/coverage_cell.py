@@ -122,7 +122,7 @@ def judge(dynamics: Dynamics, costs: jax.Array, policies: jax.Array) -> tuple:
 
 @in_double_precision
 def allowed_sets(beliefs: Beliefs, confidences: np.ndarray) -> np.ndarray:
-    """The queries that are allowed at every confidence, phi* >= 1/2, the same for every reading: [L, D, X]."""
+    """[L, D, X] what is allowed at every confidence, phi* >= 1/2, the same for every reading."""
     levels = jnp.asarray(confidences)[:, None, None]
     alpha, beta = jnp.asarray(beliefs.alpha), jnp.asarray(beliefs.beta)
     return np.asarray(feasibility(alpha, beta, levels, "hard") > 0)
