@@ -31,8 +31,8 @@ from tacit.experiments.methods_cell import (
 )
 from tacit.experiments.methods_table import REFERENCE, SEEDS_FOR_TESTS, student_interval, t_test
 from tacit.inference.constraint import Constraint
+from tacit.inference.method import find_method
 from tacit.inference.result import Result, load
-from tacit.methods import find_method
 from tacit.reports.feasibility import posture_panels
 from tacit.reports.style import write_png
 from tacit.reports.table import MISSING, markdown_table, p_value
