@@ -1,12 +1,13 @@
 """Time and check `beta_quantile` and `QuantileTable` against `scipy.special.betaincinv`.
 
-    python benchmarks/beta_quantile.py
+    python benchmarks/beta_quantile.py [--quick]
 
 pins itself to one core and prints, for 4,096 points with alpha and beta log-spaced in [1, 20001],
 the time of each path with both gradients as a ratio to SciPy's time for values only in the same
-run, and the errors that `docs/beta_quantile.md` quotes. Exits with 1 if a target is missed.
+run, and the errors that `docs/guide/beta_quantile.md` quotes. Exits with 1 if a target is missed.
 """
 
+import argparse
 import itertools
 import os
 import sys
@@ -38,7 +39,7 @@ def with_gradients(function):
     return jax.jit(pull_back)
 
 
-def seconds(functions, rounds: int = 40) -> list[float]:
+def seconds(functions, rounds: int) -> list[float]:
     """Return the median time of each function, taken in turns so that all see the same machine."""
     times = [[] for _ in functions]
     for function in functions:
@@ -51,7 +52,7 @@ def seconds(functions, rounds: int = 40) -> list[float]:
     return [float(np.median(record)) for record in times]
 
 
-def speed(dtype, probability: float) -> tuple[float, float]:
+def speed(dtype, probability: float, quick: bool) -> tuple[float, float]:
     """Print one line; return the ratios exact / SciPy and SciPy / table."""
     random = np.random.default_rng(0)
     alpha, beta = np.exp(random.uniform(0, np.log(20001), (2, POINTS))).astype(dtype)
@@ -62,7 +63,8 @@ def speed(dtype, probability: float) -> tuple[float, float]:
             lambda: betaincinv(alpha, beta, dtype(probability)),
             lambda: exact(alpha, beta),
             lambda: table(alpha, beta),
-        ]
+        ],
+        rounds=3 if quick else 40,
     )
     print(
         f"{dtype.__name__:8} p = {probability:4}: SciPy {1e3 * scipy:6.2f} ms, "
@@ -100,13 +102,19 @@ def errors(dtype) -> None:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="only see whether everything runs")
+    quick = parser.parse_args().quick
     met = True
     for dtype in (np.float32, np.float64):
         with jax.enable_x64(dtype == np.float64):
             for probability in (0.1, 0.3, 0.5, 0.9):
-                exact, table = speed(dtype, probability)
+                exact, table = speed(dtype, probability, quick)
                 met &= exact <= EXACT_AT_MOST and table >= TABLE_AT_LEAST
             errors(dtype)
+    if quick:
+        print("quick: everything ran, for too short a time to judge")
+        return 0
     print("targets met" if met else "A TARGET WAS MISSED: exact at most 2 x, table at least 10 x")
     return 0 if met else 1
 

@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.inference.encoder.method import CAICRL
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.inputs import Inputs
-from tacit.inference.method import Round
+from tacit.inference.method import Moment, Round
 from tacit.inference.replay import Replay
 
 TASK = "BlockedHalfCheetah"
@@ -86,7 +87,7 @@ def make_experts(number: int, steps: int) -> ExpertSteps:
 
 
 def make_rollout(sizes: tuple[int, int], generator: np.random.Generator) -> Rollout:
-    """What a policy did that goes elsewhere, made up likewise."""
+    """A made-up rollout of a policy that goes elsewhere."""
     seen, done = (np.empty((WORLDS, ROLLOUT, size), np.float32) for size in sizes)
     for array in (seen, done):
         smooth(array, np.full((WORLDS, 1, array.shape[2]), ELSEWHERE, np.float32), generator)
@@ -116,7 +117,7 @@ def measure(number: int, method: CAICRL, steps: int, subsets: int) -> dict[str, 
     seen = np.asarray(experts.draw(10_000, generator).observations)
     space = tacit.make(TASK).action_space
     inputs = Inputs.fit(space, seen, np.asarray(rollout.observations).reshape(-1, sizes[0]))
-    learned = method.start(inputs, experts, PPO(worlds=WORLDS), key=jax.random.key(0))
+    learned = method.begin(inputs, experts, PPO(worlds=WORLDS), key=jax.random.key(0))
     # Episodes of length 1 do not drift: every update makes all its passes, whatever N is.
     given = Round(experts, replay, generator, 0.0, 1.0, CONFIDENCE)
 
@@ -127,7 +128,7 @@ def measure(number: int, method: CAICRL, steps: int, subsets: int) -> dict[str, 
         jax.block_until_ready(jax.tree.leaves(learned))
 
     def price() -> None:
-        method.judge(learned, rollout, CONFIDENCE)
+        method.judge(learned, rollout, Moment(CONFIDENCE, exploring=False))
 
     for name, function in {"update": update, "price": price}.items():
         function()
@@ -208,8 +209,10 @@ def main() -> int:
     steps, subsets = (50, 3) if quick else (1000, SUBSETS)
     compared = (BASE,) if quick else COMPARED_NUMBERS
     if given.experts:
-        small = CAICRL(passes=2, width=8, layers=1, tokens=4)
-        method = small if quick else CAICRL()
+        # The objective that looks at past policies too.
+        method = CAICRL(objective="contrast", reading="graded")
+        if quick:
+            method = replace(method, passes=2, width=8, layers=1, tokens=4)
         facts = measure(given.experts, method, steps, subsets * (given.experts in compared))
         print(json.dumps(facts))
         return 0

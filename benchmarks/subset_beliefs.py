@@ -32,8 +32,9 @@ class Difference(NamedTuple):
     Fields:
         what: which number.
         whole: of all experts, the mean over the queries.
-        bias: mean difference, and its standard error; of votes as a share of `whole`.
-        spread: standard deviation over subsets, the mean over the queries; likewise.
+        bias: mean difference; of votes as a share of `whole`.
+        error: the standard error of the bias, as a share too.
+        spread: standard deviation over subsets, the mean over the queries, as a share too.
     """
 
     what: str

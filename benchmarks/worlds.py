@@ -14,7 +14,6 @@ import sys
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-import jax
 from bare_physics import NAMES, BarePhysics, random_actions
 from timing import Row, Target, describe_machine, in_turns, rate, ratio, show, timed, verdict
 
@@ -69,9 +68,8 @@ def growth(quick: bool) -> list[Row]:
         number: Trainer(task, PPO(worlds=number, rollout=length), seed=0)
         for number in ((8, 64) if quick else NUMBERS)
     }
-    key = jax.random.key(0)
     blocks = {
-        str(number): lambda trainer=trainer: timed(lambda: trainer.roll_out(key))
+        str(number): lambda trainer=trainer: timed(trainer.roll_out)
         for number, trainer in trainers.items()
     }
     in_turns(blocks, rounds=1)

@@ -13,8 +13,8 @@ from tacit.inference.baselines.vicrl import VICRL
 from tacit.inference.counts.counts import Counts
 from tacit.inference.counts.likelihood import Likelihood
 from tacit.inference.encoder.method import CAICRL
-from tacit.inference.methods import METHODS
 from tacit.inference.reach.method import Reach
+from tacit.methods import METHODS
 
 OURS = ("bc2l", "gacl", "icl", "icrl", "vicrl", "counts", "likelihood", "ca-icrl", "reach")
 

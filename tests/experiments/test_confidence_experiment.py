@@ -1,4 +1,4 @@
-"""The default method over numbers and confidences: cells are kept, rows are honest about their seeds."""
+"""Reach over numbers and confidences: cells are kept, rows are honest about their seeds."""
 
 import json
 

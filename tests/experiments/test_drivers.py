@@ -13,9 +13,10 @@ from tacit.environments.registry import make
 from tacit.experiments import drivers as experiment
 from tacit.experiments.drivers import TIME_GAP, Drivers, driving_settings, feasibility_at, held
 from tacit.highway.observation import GAP_AHEAD, SPEED
+from tacit.inference.constraint import Constraint
+from tacit.inference.constraint_model import Spaces
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.method import Reach
-from tacit.inference.reach.model import Extremes, ReachModel
+from tacit.inference.reach.model import Extent, Extremes, ReachModel
 from tacit.inference.reach.quantities import Quantities
 
 pytestmark = pytest.mark.usefixtures("hasty_imitation")
@@ -66,13 +67,14 @@ def test_feasibility_is_that_of_the_gap_for_the_speed(task):
     quantities, people = TIME_GAP + 1, 40
     inputs = Inputs.blank(TIME_GAP, task.action_space)
     everywhere = jnp.full((quantities, people), 1e6)
-    experts = Reach((-everywhere).at[TIME_GAP].set(jnp.linspace(1.0, 1.5, people)), everywhere)
-    tempted = Reach((-everywhere).at[TIME_GAP].set(0.1), everywhere)
+    experts = Extent((-everywhere).at[TIME_GAP].set(jnp.linspace(1.0, 1.5, people)), everywhere)
+    tempted = Extent((-everywhere).at[TIME_GAP].set(0.1), everywhere)
     who = jnp.zeros((quantities, people), jnp.int32)
     asked = Quantities(((GAP_AHEAD, SPEED[0]),), (GAP_AHEAD, TIME_GAP))
     extremes = Extremes(who, who, who, who)
     model = ReachModel(inputs, experts, extremes, tempted, "graded", "visits-fallible", asked)
-    constraint = LearnedConstraint(model, 0.9, task.action_space, True, {})
+    spaces = Spaces(task.observation_space, task.action_space)
+    constraint = Constraint(model, 0.9, spaces, any_confidence=True, names=task.observation_names)
     moments = Trajectories(
         observations=np.zeros((2, 4, TIME_GAP), np.float32),
         actions=np.zeros((2, 3, 2), np.float32),

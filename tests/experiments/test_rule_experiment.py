@@ -124,7 +124,7 @@ def constraint(feasibility):
 
 
 def test_a_rule_about_the_quantity_gives_one_curve_for_all_postures():
-    curves = postures(constraint(lambda seen: seen[:, 0] >= 0.5), STEPS, 0, VALUES)
+    curves = postures(constraint(lambda seen: seen[..., 0] >= 0.5), STEPS, 0, VALUES)
     assert curves.allowed.shape == (9, POSTURES)
     assert curves.forbidden.shape == (9, 120)
     wanted = (VALUES >= 0.5)[:, None]
@@ -133,15 +133,15 @@ def test_a_rule_about_the_quantity_gives_one_curve_for_all_postures():
 
 
 def test_an_imitation_gives_two_curves_that_are_level():
-    curves = postures(constraint(lambda seen: seen[:, 1] > 0), STEPS, 0, VALUES)
+    curves = postures(constraint(lambda seen: seen[..., 1] > 0), STEPS, 0, VALUES)
     assert (curves.allowed == 1).all()
     assert (curves.forbidden == 0).all()
 
 
 def test_the_steps_are_left_as_they_were_and_the_quantity_must_exist():
     before = STEPS.observations.copy()
-    postures(constraint(lambda seen: seen[:, 2]), STEPS, 2, VALUES)
+    postures(constraint(lambda seen: seen[..., 2]), STEPS, 2, VALUES)
     np.testing.assert_array_equal(STEPS.observations, before)
     for quantity in (-1, 3):
         with pytest.raises(ArgumentError, match="one of the 3 observed numbers"):
-            postures(constraint(lambda seen: seen[:, 2]), STEPS, quantity, VALUES)
+            postures(constraint(lambda seen: seen[..., 2]), STEPS, quantity, VALUES)

@@ -16,8 +16,8 @@ from tacit.inference.baselines.bc2l import BC2L
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.loop import Inference
 from tacit.inference.method import ExactMethod, Judged, find_method
-from tacit.inference.methods import METHODS
 from tacit.inference.reach import method as reach_method
+from tacit.methods import METHODS
 from tacit.runs.metrics_file import read_metrics
 from tacit.runs.tree_file import read_stored, write_tree
 

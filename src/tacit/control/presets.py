@@ -1,7 +1,7 @@
 """Settings of PPO that were found to work, per task.
 
 The reference settings (5 worlds x 2048 steps, minibatches of 64 or 128, 10 or 20 epochs) were the
-start; docs/training.md tells what was tried and what came of it.
+start; docs/notebook/training.md tells what was tried and what came of it.
 """
 
 from dataclasses import replace

@@ -38,11 +38,8 @@ def train(
 ) -> Trainer:
     """Train on the true cost until all steps are taken, and return the closed trainer.
 
-    With a `folder` the run is kept there: settings.json, metrics.jsonl, TensorBoard's events, a
-    checkpoint every 20 updates or more. The same call on the same folder continues a run that was
-    stopped, bit for bit. Worlds that cannot be saved begin anew at every checkpoint.
-
-    Arguments are those of `train_expert`.
+    Arguments are those of `train_expert`. A `folder` gets settings.json, metrics.jsonl,
+    TensorBoard's events and a checkpoint every 20 updates or more.
     """
     trainer = Trainer(task, settings, seed=seed, threads=threads)
     try:

@@ -107,10 +107,14 @@ class Trainer:
             key=jax.random.fold_in(self.key, iteration),
         )
 
+    @property
+    def turn_words(self) -> tuple[int, ...]:
+        """What makes random numbers differ after every `rewind`; nothing before the first."""
+        return (self.turns,) if self.turns else ()
+
     def world_seed(self, iteration: int) -> int:
         """A seed for the worlds, drawn from this run's seed and the number of the iteration."""
-        # Other random numbers after every `rewind`.
-        entropy = [self.seed, iteration, *([self.turns] if self.turns else [])]
+        entropy = [self.seed, iteration, *self.turn_words]
         words = np.random.SeedSequence(entropy).generate_state(1, np.uint32)
         return int(words[0])
 

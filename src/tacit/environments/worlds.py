@@ -141,7 +141,7 @@ def check_actions(
     actions: object, number: int, space: gymnasium.spaces.Box | gymnasium.spaces.Discrete
 ) -> Shaped[np.ndarray, "n ..."]:
     """A copy of `actions` for `number` worlds, clipped to the box; or an error naming the world."""
-    array, wanted = np.asarray(actions), (number, *space.shape)
+    array, wanted = np.asarray(actions), (number, *(space.shape or ()))
     discrete = isinstance(space, gymnasium.spaces.Discrete)
     if array.shape != wanted or array.dtype.kind not in ("iu" if discrete else "fiu"):
         raise ArgumentError(

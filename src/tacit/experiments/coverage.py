@@ -23,7 +23,7 @@ from tacit.errors import ArgumentError
 from tacit.evaluation.coverage import reachable_queries, unconstrained_visits
 from tacit.experiments.coverage_cell import Setting, measure
 from tacit.inference.confidence.belief import COUNTED_VOTES, LEARNED_VOTES
-from tacit.inference.counts.counts import Counts
+from tacit.inference.counts.counts import Counts, TableMethod
 from tacit.inference.counts.likelihood import Likelihood
 from tacit.inference.counts.posterior import RuleFamily, limit_rules, plan_for_rules, subset_rules
 from tacit.reports.confidence_curves import draw_diagonal, draw_promise

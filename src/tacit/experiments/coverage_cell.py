@@ -69,18 +69,17 @@ def rows_of(
     beliefs: Beliefs,
 ) -> list[dict[str, Any]]:
     """The rows of one method, one per confidence."""
-    violation, reward = performances(
-        setting.task, counts, beliefs, setting.confidences, method.reading
-    )
-    allowed = allowed_sets(beliefs, setting.confidences)
+    task, confidences = setting.task, setting.confidences
+    violation, reward = performances(task, counts, beliefs, confidences, method.reading)
+    allowed = allowed_sets(beliefs, confidences)
     centre, low, high = mean_intervals(violation)
     rows = []
-    for level, confidence in enumerate(setting.confidences):
-        truth = (setting.task.allowed, setting.reachable)
+    for level, confidence in enumerate(confidences):
+        truth = (task.allowed, setting.reachable)
         distance = distance_to_oracle(allowed[level], oracle.allowed(confidence), setting.reachable)
         rows.append(
             {
-                "task": setting.task.name,
+                "task": task.name,
                 "objective": method.settings().get("objective", method.name),
                 "votes": method.settings()["votes"],
                 "reading": method.reading,
@@ -122,7 +121,7 @@ def judge(dynamics: Dynamics, costs: jax.Array, policies: jax.Array) -> tuple:
 
 @in_double_precision
 def allowed_sets(beliefs: Beliefs, confidences: np.ndarray) -> np.ndarray:
-    """The queries that are allowed at every confidence, phi* >= 1/2, the same for every reading: [L, D, X]."""
+    """Which queries are allowed at every confidence, phi* >= 1/2, in every reading: [L, D, X]."""
     levels = jnp.asarray(confidences)[:, None, None]
     alpha, beta = jnp.asarray(beliefs.alpha), jnp.asarray(beliefs.beta)
     return np.asarray(feasibility(alpha, beta, levels, "hard") > 0)

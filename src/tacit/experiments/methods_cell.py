@@ -20,7 +20,7 @@ from tacit.control.trainer import Trainer, checkpoint_every
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
-from tacit.errors import ArgumentError, TacitError, TaskError
+from tacit.errors import ArgumentError, StorageError, TacitError, TaskError
 from tacit.evaluation.evaluate import EXECUTED_EPISODES, FIRST_EXECUTED, execute
 from tacit.inference.infer import infer
 from tacit.inference.method import Method, find_method
@@ -64,6 +64,13 @@ class Comparison:
         """A comparison that only shows that everything runs; its numbers mean nothing."""
         small = {"worlds": 8, "rollout": 64, "minibatch": 128, "epochs": 1}
         return cls("BiasedPendulum", {}, number=5, steps=1024, train=small)
+
+    @classmethod
+    def of(cls, folder: Path) -> "Comparison":
+        """The comparison whose cells are in the folder."""
+        if not (folder / SETTINGS).exists():
+            raise StorageError(f"{folder} is no folder of `tacit experiment run methods`")
+        return cls(**read_settings(folder / SETTINGS)["settings"])
 
     def make_task(self) -> SimulatedTask:
         """Make the task, or raise an error if methods cannot be compared on it."""
@@ -257,8 +264,8 @@ def main(arguments: list[str]) -> int:
     out, method, seed, threads = Path(arguments[0]), *arguments[1:]
     end_with_parent()
     try:
-        comparison = Comparison(**read_settings(out / SETTINGS)["settings"])
-        run_cell(Cell(out, method, int(seed)), comparison, threads=int(threads) or None)
+        cell = Cell(out, method, int(seed))
+        run_cell(cell, Comparison.of(out), threads=int(threads) or None)
     except TacitError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -14,18 +14,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float
 
 from tacit.control.actor import Actor
 from tacit.environments.task import SimulatedTask
-from tacit.errors import ArgumentError, StorageError, TaskError
+from tacit.errors import ArgumentError, TaskError
 from tacit.evaluation.calibration import calibration_error
 from tacit.evaluation.recovery import SeenSteps, recovered, seen_steps
 from tacit.experiments.methods import Progress
 from tacit.experiments.methods_cell import (
     METHODS,
     NONE,
-    SETTINGS,
     Cell,
     Comparison,
     learn_nothing,
@@ -39,7 +38,6 @@ from tacit.reports.style import write_png
 from tacit.reports.table import MISSING, markdown_table, p_value
 from tacit.runs.atomic_write import atomic_write
 from tacit.runs.json_file import read_json, write_json
-from tacit.runs.settings_file import read_settings
 
 COLUMNS = ["method", "seed", "recovery", "of three sets of episodes", "calibration error"]
 SUMMED = ["method", "seeds", "recovery", "p recovery", "calibration error", "p calibration error"]
@@ -94,7 +92,7 @@ def run_rule(
         progress: is told how many runs are judged, of how many, and which is next.
     """
     out, runs = Path(out), Path(runs)
-    comparison = comparison_of(runs)
+    comparison = Comparison.of(runs)
     task = comparison.make_task()
     loaded = {cell: load(cell.folder) for cell in finished(runs, methods)}
     free = unconstrained_policy(runs, comparison, task)
@@ -119,13 +117,6 @@ def run_rule(
         first.setdefault(cell.method, result.constraint)
     draw(out, first, sets[0], quantity)
     return rows
-
-
-def comparison_of(runs: Path) -> Comparison:
-    """The comparison that the runs belong to."""
-    if not (runs / SETTINGS).exists():
-        raise StorageError(f"{runs} is no folder of `tacit experiment run methods`")
-    return Comparison(**read_settings(runs / SETTINGS)["settings"])
 
 
 def finished(runs: Path, methods: Sequence[str]) -> list[Cell]:
@@ -300,26 +291,10 @@ def postures(
     for kind in (~steps.broken, steps.broken):
         places = np.flatnonzero(kind)
         chosen = generator.choice(places, min(POSTURES, len(places)), replace=False)
-        seen, done = steps.observations[chosen], steps.actions[chosen]
-        curves.append(move_quantity(constraint, seen, done, quantity, values, confidence))
+        seen, done = (
+            np.repeat(field[chosen][None], len(values), axis=0)
+            for field in (steps.observations, steps.actions)
+        )
+        seen[..., quantity] = values[:, None]
+        curves.append(constraint.feasibility(seen, done, confidence))
     return Postures(*curves)
-
-
-def move_quantity(
-    constraint: Constraint,
-    observations: Float[np.ndarray, "m o"],
-    actions: Shaped[np.ndarray, "m ..."],
-    quantity: int,
-    values: Float[np.ndarray, " n"],
-    confidence: float | None,
-) -> Float[np.ndarray, "n m"]:
-    """Feasibility of every step with its quantity set to every value."""
-    everywhere = np.repeat(observations[None], len(values), axis=0)
-    everywhere[..., quantity] = values[:, None]
-    repeated = np.repeat(actions[None], len(values), axis=0)
-    flat = constraint.feasibility(
-        everywhere.reshape(-1, observations.shape[1]),
-        repeated.reshape(-1, *actions.shape[1:]),
-        confidence,
-    )
-    return np.asarray(flat).reshape(len(values), len(observations))

@@ -4,7 +4,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import tacit.inference.methods  # noqa: F401  (makes the methods known)
+import tacit.inference.baselines.bc2l
+import tacit.inference.baselines.gacl
+import tacit.inference.baselines.icl
+import tacit.inference.baselines.icrl
+import tacit.inference.baselines.vicrl
+import tacit.inference.counts.counts
+import tacit.inference.counts.likelihood
+import tacit.inference.encoder.method
+import tacit.inference.reach.method  # noqa: F401  (these make their methods known)
 from tacit.argument_checks import check_confidence, check_seed
 from tacit.control.settings import PPO
 from tacit.demonstrations.trajectories import Trajectories

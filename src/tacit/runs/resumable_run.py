@@ -11,22 +11,20 @@ ProgressCallback = Callable[[dict[str, float]], None]
 
 
 class ResumableRun(Protocol):
-    """A run that can be saved between two advances and resumed there bit for bit."""
+    """A run that can be saved between two advances and resumed there bit for bit.
+
+    Fields:
+        iteration: how many advances were made so far.
+        steps: how many environment steps were made so far.
+        finished: whether there is nothing left to do.
+    """
 
     @property
-    def iteration(self) -> int:
-        """How many advances were made so far."""
-        ...
-
+    def iteration(self) -> int: ...  # noqa: D102
     @property
-    def steps(self) -> int:
-        """How many environment steps were made so far."""
-        ...
-
+    def steps(self) -> int: ...  # noqa: D102
     @property
-    def finished(self) -> bool:
-        """Whether there is nothing left to do."""
-        ...
+    def finished(self) -> bool: ...  # noqa: D102
 
     def advance(self) -> dict[str, float]:
         """Do one more iteration; returns the numbers to record about it."""

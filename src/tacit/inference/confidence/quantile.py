@@ -67,7 +67,7 @@ def beta_quantile(
     For alpha, beta in [1, 20001] and probability in [0.01, 0.99], 0.5 included, the error is
     below 1e-9 in float64 and 1e-6 in float32, and the relative error of gradients above 1e-6 is
     below 1e-5 and 1e-2. Smaller alpha and beta are legal but less precise: see
-    `docs/beta_quantile.md`.
+    `docs/guide/beta_quantile.md`.
 
     Args:
         probability: mass below the quantile, between 0 and 1 exclusive (1 - lambda in the paper).
