@@ -33,12 +33,20 @@ PENDULUM = tacit.make("BiasedPendulum", horizon=15)
 class TrueRule:
     """Feasible is what the task's costs allow."""
 
-    # It promises something about whole trajectories, so that single steps break nothing.
-    confidence, promises, over_time = 0.8, True, True
+    confidence, promises, over_time = 0.8, False, False
 
     def feasibility(self, observations, actions, confidence=None):
         places = observations[..., :-1].argmax(axis=-1)
         return (CHAIN.costs[places, actions[..., 0].astype(int)] <= 0).astype(float)
+
+
+class Promise(TrueRule):
+    """The same with a confidence that is a promise."""
+
+    promises = True
+
+    def cost(self, observations, actions, confidence=None):
+        return 1 - self.feasibility(observations, actions, confidence)
 
 
 def lower(observations):
@@ -213,6 +221,8 @@ def printed(monkeypatch, capsys):
 
 def test_the_command_shows_both_phases(printed):
     result = result_of(upper, training=[[4, 0, 1, 8], [2, 2, 0, 8]])
+    assert "confidence" not in printed(result, "--episodes", "4", "--no-calibration")
+    result.constraint = Promise()
     text = printed(result, "--episodes", "50")
     report = evaluate(result, episodes=50)
     assert "training (last 2 episodes) execution (seeds 51 to 100)" in text
