@@ -17,8 +17,8 @@ from tacit.evaluation.intervals import mean_intervals
 from tacit.evaluation.violation import performance_of
 from tacit.inference.confidence.belief import Reading, feasibility
 from tacit.inference.counts.counts import TableMethod
-from tacit.inference.counts.many_data_sets import Beliefs, VisitCounts, learn_beliefs, plan_policies
-from tacit.inference.counts.model import visits_of
+from tacit.inference.counts.many_data_sets import Beliefs, learn_beliefs, plan_policies
+from tacit.inference.counts.model import VisitCounts, visits_of
 from tacit.inference.counts.posterior import (
     ExactPosterior,
     RuleExperts,

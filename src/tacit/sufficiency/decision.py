@@ -25,8 +25,7 @@ from tacit.evaluation.evaluate import FIRST_EXECUTED, execute
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.constraint import Constraint
 from tacit.inference.counts.counts import TableMethod
-from tacit.inference.counts.many_data_sets import VisitCounts
-from tacit.inference.counts.model import visits_of
+from tacit.inference.counts.model import VisitCounts, visits_of
 from tacit.inference.experts import ExpertSteps, as_simulated
 from tacit.inference.infer import check_task, check_unused, infer
 from tacit.inference.loop import Inference

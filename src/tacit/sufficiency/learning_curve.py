@@ -12,8 +12,8 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.counts.counts import TableMethod
-from tacit.inference.counts.many_data_sets import VisitCounts, learn_beliefs, plan_policies
-from tacit.inference.counts.model import visits_of
+from tacit.inference.counts.many_data_sets import learn_beliefs, plan_policies
+from tacit.inference.counts.model import VisitCounts, visits_of
 from tacit.precision import in_double_precision
 
 SUBSETS = 8

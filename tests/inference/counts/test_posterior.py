@@ -108,7 +108,6 @@ def test_the_posterior_is_that_of_bayes_rule_written_out(task, family, data, pos
 def test_one_data_set_gives_one_number_per_rule(posterior):
     assert posterior.probability.shape == (8,)
     assert posterior.feasibility.shape == posterior.allowed(0.5).shape == (4,)
-    assert posterior.jointly_allowed(0.5).shape == (4,)
 
 
 def test_probabilities_sum_to_one_and_broken_rules_have_none(family, data, posterior):
@@ -150,33 +149,12 @@ def test_demonstrations_that_break_every_rule_are_an_error(task, data):
         exact_posterior(nothing, data)
 
 
-def joint_probability(posterior, row, allowed):
-    holds = posterior.family.allowed[:, allowed].all(axis=1)
-    return posterior.probability[row] @ holds
-
-
 def random_posteriors(task):
     """Posteriors over rules on five candidates, without planning."""
     random = np.random.default_rng(0)
     rules = np.array(list(itertools.product((True, False), repeat=4)))
     weights = random.dirichlet(np.full(len(rules), 0.2), 40)
     return ExactPosterior(RuleFamily(task, rules), weights)
-
-
-@pytest.mark.parametrize("confidence", LEVELS)
-def test_the_joint_set_is_right_as_a_whole_and_inside_the_pointwise_one(task, confidence):
-    posterior = random_posteriors(task)
-    joint, pointwise = posterior.jointly_allowed(confidence), posterior.allowed(confidence)
-    assert joint.shape == pointwise.shape == (40, 4)
-    assert (joint <= pointwise).all()
-    for row in range(40):
-        assert joint_probability(posterior, row, joint[row]) >= confidence - 1e-9
-        left = posterior.feasibility[row][~joint[row]]
-        if left.size:
-            surest = np.flatnonzero(~joint[row])[np.argmax(left)]
-            more = joint[row].copy()
-            more[surest] = True
-            assert joint_probability(posterior, row, more) < confidence
 
 
 def test_the_pointwise_set_is_what_has_enough_probability(task):

@@ -25,7 +25,7 @@ from tacit.inference.confidence.belief import (
     step_cost,
 )
 from tacit.inference.constraint import Constraint
-from tacit.inference.counts.model import TableModel, check_experts, visits_of
+from tacit.inference.counts.model import TableModel, VisitCounts, check_experts, visits_of
 from tacit.inference.method import ExactMethod
 from tacit.inference.result import Result
 from tacit.precision import in_double_precision
@@ -61,22 +61,14 @@ class TableMethod(ExactMethod):
     def belief(
         self,
         dynamics: Dynamics,
-        visitors: jax.Array,
-        mean_visits: jax.Array,
-        number: float,
+        counts: VisitCounts,
         *,
         task: TabularTask,
         confidence: float,
     ) -> Any:
         """Alpha, beta and more of one data set; pure, so that data sets may be a `vmap` axis.
 
-        Arguments:
-            dynamics: of the task.
-            visitors: [X] how many experts visited each query.
-            mean_visits: [X] steps that an expert spends at each query, on average.
-            number: N.
-            task: the table.
-            confidence: lambda, for a belief that is trained for one.
+        The confidence is lambda, for a belief that is trained for one.
         """
 
     @abstractmethod
@@ -110,21 +102,15 @@ class TableMethod(ExactMethod):
         check_confidence(confidence)
         check_experts(demonstrations, proofs=self.visits_prove)
         visits, dynamics = visits_of(task, demonstrations), Dynamics.of(task)
-        mean_visits = visits.mean(axis=0)
-        belief = self.belief(
-            dynamics,
-            jnp.asarray((visits > 0).sum(axis=0).astype(float)),
-            jnp.asarray(mean_visits),
-            float(len(visits)),
-            task=task,
-            confidence=confidence,
-        )
+        visitors, mean_visits = (visits > 0).sum(axis=0).astype(float), visits.mean(axis=0)
+        counts = VisitCounts(visitors, mean_visits, len(visits)).as_arrays()
+        belief = self.belief(dynamics, counts, task=task, confidence=confidence)
         constraint = self.constraint(task, belief.alpha, belief.beta, confidence)
         plan = forward_control(
             dynamics,
             jnp.asarray(belief.alpha),
             jnp.asarray(belief.beta),
-            jnp.asarray(mean_visits),
+            counts.mean_visits,
             float(confidence),
             task.budget,
             reading=self.reading,
@@ -229,19 +215,17 @@ class Counts(TableMethod):
     def belief(
         self,
         dynamics: Dynamics,
-        visitors: Array,
-        mean_visits: Array,
-        number: float,
+        counts: VisitCounts,
         *,
         task: TabularTask,
         confidence: float,
     ) -> CountedBelief:
         """Count the votes; see `count_votes`."""
-        del mean_visits, confidence
+        del confidence
         return count_votes(
             dynamics,
-            visitors,
-            number,
+            counts.visitors,
+            counts.number,
             task.budget,
             horizon=task.horizon,
             on_pairs=task.rule_on == "pair",

@@ -22,6 +22,7 @@ from tacit.inference.confidence.belief import (
 )
 from tacit.inference.confidence.quantile import QuantileTable
 from tacit.inference.counts.counts import TableMethod
+from tacit.inference.counts.model import VisitCounts
 
 Objective = Literal["evidence", "quantile"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
@@ -68,9 +69,7 @@ class Likelihood(TableMethod):
     def belief(
         self,
         dynamics: Dynamics,
-        visitors: Array,
-        mean_visits: Array,
-        number: float,
+        counts: VisitCounts,
         *,
         task: TabularTask,
         confidence: float,
@@ -79,9 +78,7 @@ class Likelihood(TableMethod):
         quantile = self.objective == "quantile"
         return learn_votes(
             dynamics,
-            visitors,
-            mean_visits,
-            number,
+            *counts,
             horizon=task.horizon,
             votes=self.votes,
             table=QuantileTable.build(1 - confidence) if quantile else None,

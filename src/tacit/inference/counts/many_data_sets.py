@@ -8,41 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacit.control.planning import Dynamics
-from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
-from tacit.errors import ArgumentError
 from tacit.inference.confidence.belief import Reading
 from tacit.inference.counts.counts import TableMethod, forward_control
-from tacit.inference.counts.model import visits_of
+from tacit.inference.counts.model import VisitCounts
 from tacit.precision import in_double_precision
-
-
-@dataclass(frozen=True, eq=False)
-class VisitCounts:
-    """What inference needs to know of D data sets of `number` demonstrations each.
-
-    Fields:
-        visitors: [D, X] how many demonstrations visited each query.
-        mean_visits: [D, X] steps spent there per demonstration.
-        number: demonstrations per data set.
-    """
-
-    visitors: np.ndarray
-    mean_visits: np.ndarray
-    number: int
-
-    @classmethod
-    def of(cls, task: TabularTask, data_sets: list[Trajectories]) -> "VisitCounts":
-        """Count the visits of data sets of one size."""
-        return cls.of_visits([visits_of(task, data) for data in data_sets])
-
-    @classmethod
-    def of_visits(cls, visits: list[np.ndarray]) -> "VisitCounts":
-        """From [N, X] visits per data set (see `visits_of`)."""
-        if len({len(steps) for steps in visits}) != 1:
-            raise ArgumentError("data sets must be there and hold equally many demonstrations")
-        stacked = np.stack(visits)
-        return cls((stacked > 0).sum(axis=1).astype(float), stacked.mean(axis=1), stacked.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +32,8 @@ def learn_beliefs(
     levels = confidences[:1] if method.any_confidence else confidences
     alphas, betas = [], []
     for level in levels:
-        learn = jax.vmap(
-            partial(method.belief, dynamics, task=task, confidence=float(level)),
-            in_axes=(0, 0, None),
-        )
-        belief = learn(
-            jnp.asarray(counts.visitors), jnp.asarray(counts.mean_visits), float(counts.number)
-        )
+        learn = partial(method.belief, dynamics, task=task, confidence=float(level))
+        belief = jax.vmap(learn, in_axes=(VisitCounts(0, 0, None),))(counts.as_arrays())
         alphas.append(np.asarray(belief.alpha))
         betas.append(np.asarray(belief.beta))
     shape = (len(confidences), *alphas[0].shape)

@@ -158,6 +158,38 @@ class TableModel(ConstraintModel):
         return cls.blank(spaces, shape)
 
 
+class VisitCounts(NamedTuple):
+    """What inference needs to know of N demonstrations, or of D data sets of N each.
+
+    Fields:
+        visitors: [X] or [D, X] how many demonstrations visited each query.
+        mean_visits: [X] or [D, X] steps spent there per demonstration.
+        number: N.
+    """
+
+    visitors: Any
+    mean_visits: Any
+    number: Any
+
+    @classmethod
+    def of(cls, task: TabularTask, data_sets: list[Trajectories]) -> "VisitCounts":
+        """Count the visits of data sets of one size."""
+        return cls.of_visits([visits_of(task, data) for data in data_sets])
+
+    @classmethod
+    def of_visits(cls, visits: list[np.ndarray]) -> "VisitCounts":
+        """From [N, X] visits per data set (see `visits_of`)."""
+        if len({len(steps) for steps in visits}) != 1:
+            raise ArgumentError("data sets must be there and hold equally many demonstrations")
+        stacked = np.stack(visits)
+        return cls((stacked > 0).sum(axis=1).astype(float), stacked.mean(axis=1), stacked.shape[1])
+
+    def as_arrays(self) -> "VisitCounts":
+        """The same for JAX, in its present precision."""
+        visitors, mean_visits = jnp.asarray(self.visitors), jnp.asarray(self.mean_visits)
+        return VisitCounts(visitors, mean_visits, float(self.number))
+
+
 def visits_of(task: TabularTask, demonstrations: Trajectories) -> np.ndarray:
     """[N, X] how many steps each demonstration spent at each query."""
     check_trajectories(demonstrations)

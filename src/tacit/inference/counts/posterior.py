@@ -94,21 +94,6 @@ class ExactPosterior:
         check_confidence(confidence)
         return self.feasibility >= confidence - ROUNDING
 
-    def jointly_allowed(self, confidence: float) -> Bool[np.ndarray, "... X"]:
-        """A constraint that is *as a whole* at least as tight as the truth with confidence lambda.
-
-        Queries are added from the surest down, as long as P(all of them are allowed) >= lambda.
-        """
-        check_confidence(confidence)
-        flat = self.probability.reshape(-1, self.probability.shape[-1])
-        answer = np.zeros((len(flat), self.family.allowed.shape[1]), dtype=bool)
-        order = np.argsort(-(flat @ self.family.allowed), axis=1, kind="stable")
-        for row in range(len(flat)):
-            together = np.minimum.accumulate(self.family.allowed[:, order[row]], axis=1)
-            enough = flat[row] @ together >= confidence - ROUNDING
-            answer[row, order[row][enough]] = True
-        return answer.reshape(*self.probability.shape[:-1], -1)
-
 
 def exact_posterior(family: RuleFamily, demonstrations: Trajectories) -> ExactPosterior:
     """The posterior given one data set of feasible episodes."""
