@@ -12,6 +12,7 @@ from tacit.inference.counts.counts import Counts
 from tacit.inference.counts.likelihood import Likelihood
 from tacit.inference.encoder.method import CAICRL
 from tacit.inference.method import (
+    DEFAULTS,
     METHODS,
     ExactMethod,
     Judged,
@@ -28,6 +29,7 @@ from tacit.inference.reach.method import Reach
 __all__ = [
     "BC2L",
     "CAICRL",
+    "DEFAULTS",
     "GACL",
     "ICL",
     "ICRL",

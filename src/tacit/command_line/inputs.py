@@ -121,7 +121,7 @@ def read_request(
 ) -> Request:
     """What the arguments stand for; `infer`, `sufficient` and `tradeoff` share them."""
     from tacit.inference.experts import as_simulated
-    from tacit.inference.method import Method, find_method
+    from tacit.methods import Method, find_method
 
     if method is not None:
         # Before anything takes time.
@@ -179,7 +179,7 @@ def method_with(
     name: str | None, task: TabularTask | SimulatedTask, settings: tuple[str, ...]
 ) -> "NamedMethod":
     """The method called `name`, or the task's default: its preset, changed by `key=value`."""
-    from tacit.inference.method import chosen_method
+    from tacit.methods import chosen_method
 
     method = chosen_method(name, task)
     if not settings:

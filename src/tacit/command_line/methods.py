@@ -22,7 +22,7 @@ def methods(name: OptionalName = None) -> None:
     Args:
         name: of a method, to list its settings.
     """
-    from tacit.inference.method import find_method
+    from tacit.methods import find_method
 
     if name is None:
         show_methods()
@@ -32,9 +32,9 @@ def methods(name: OptionalName = None) -> None:
 
 def show_methods() -> None:
     """A row for every method."""
-    from tacit.inference.method import DEFAULTS, METHODS, ExactMethod
+    from tacit.methods import DEFAULTS, METHODS, ExactMethod
 
-    ordered = sorted(METHODS.values(), key=lambda kind: (kind not in DEFAULTS, kind.name))
+    ordered = sorted(METHODS.values(), key=lambda kind: (kind.name not in DEFAULTS, kind.name))
 
     show_table(
         "Methods",

@@ -50,9 +50,7 @@ def soft_value_iteration(
 
 
 def occupancy(
-    transitions: Float[Array, "S A S"],
-    initial: Float[Array, " S"],
-    policy: Float[Array, "H S A"],
+    transitions: Float[Array, "S A S"], initial: Float[Array, " S"], policy: Float[Array, "H S A"]
 ) -> Float[Array, "H S A"]:
     """P(s_t = s, a_t = a) for every step t."""
 
@@ -163,10 +161,7 @@ def penalised_plan(
 
 @partial(jax.jit, static_argnames="horizon")
 def constrained_plan(
-    dynamics: Dynamics,
-    costs: Float[Array, "S A"],
-    budget: Array | float,
-    horizon: int,
+    dynamics: Dynamics, costs: Float[Array, "S A"], budget: Array | float, horizon: int
 ) -> Plan:
     """Equation 4 solved exactly: max E[reward] + temperature * entropy s.t. E[cost] <= budget.
 

@@ -117,13 +117,11 @@ class TablePolicy:
 
 def load_policy(path: Path | str) -> Actor | TablePolicy:
     """Read a policy that `Actor.save` or `TablePolicy.save` wrote."""
+    kinds = {actor.KIND: Actor, KIND: TablePolicy}
     _, header = read_arrays(Path(path))
-    kind = header.get("kind")
-    if kind == actor.KIND:
-        return Actor.load(path)
-    if kind == KIND:
-        return TablePolicy.load(path)
-    raise StorageError(f"{path}: holds no policy")
+    if header.get("kind") not in kinds:
+        raise StorageError(f"{path}: holds no policy")
+    return kinds[header["kind"]].load(path)
 
 
 def fitted(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:

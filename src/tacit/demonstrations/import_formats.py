@@ -170,10 +170,7 @@ def write_csv(trajectories: EpisodeArrays, path: PathName) -> None:
     names = [f"{name}_{i}" for name, array in sizes for i in range(array.shape[2])]
     costs = [] if trajectories.costs is None else ["cost"]
     blank = [""] * (trajectories.actions.shape[2] + 2 + len(costs))
-    with (
-        atomic_write(Path(path)) as part,
-        part.open("x", newline="", encoding="utf-8") as file,
-    ):
+    with atomic_write(Path(path)) as part, part.open("x", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["episode", "step", *names, "reward", *costs, "terminated"])
         for index, episode in enumerate(trajectories):

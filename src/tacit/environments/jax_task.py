@@ -203,9 +203,7 @@ def is_flat_box(space: object) -> bool:
     )
 
 
-def action_like(
-    space: gymnasium.spaces.Box | gymnasium.spaces.Discrete,
-) -> jax.ShapeDtypeStruct:
+def action_like(space: gymnasium.spaces.Box | gymnasium.spaces.Discrete) -> jax.ShapeDtypeStruct:
     """Shape and type of one action as `JaxWorlds` hands it to `step`."""
     if isinstance(space, gymnasium.spaces.Discrete):
         return jax.ShapeDtypeStruct((), np.int32)

@@ -94,9 +94,7 @@ def autoreset(task: JaxWorld) -> Continue:
         start = task.reset(reset_key)
         ended = stepped.terminated | stepped.truncated
         onwards = jax.tree.map(
-            lambda new, old: jnp.where(ended, new, old),
-            start,
-            (stepped.state, stepped.observation),
+            lambda new, old: jnp.where(ended, new, old), start, (stepped.state, stepped.observation)
         )
         return stepped, *onwards
 

@@ -149,14 +149,9 @@ def load_model(file_name: str, *, contact_forces: bool = False) -> mujoco.MjMode
 
 
 def quaternions_of(model: mujoco.MjModel) -> tuple[slice, ...]:
-    """Where in `qpos` the orientations of free and ball joints lie."""
-    offsets = {mujoco.mjtJoint.mjJNT_FREE: 3, mujoco.mjtJoint.mjJNT_BALL: 0}
-    starts = [
-        int(address) + offsets[mujoco.mjtJoint(kind)]
-        for kind, address in zip(model.jnt_type, model.jnt_qposadr, strict=True)
-        if mujoco.mjtJoint(kind) in offsets
-    ]
-    return tuple(slice(start, start + 4) for start in starts)
+    """Where in `qpos` the orientations of free joints lie: after three coordinates."""
+    free = model.jnt_qposadr[model.jnt_type == mujoco.mjtJoint.mjJNT_FREE].tolist()
+    return tuple(slice(address + 3, address + 7) for address in free)
 
 
 def spaces_of(

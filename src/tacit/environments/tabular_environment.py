@@ -1,5 +1,6 @@
 """A `TabularTask` as a Gymnasium environment, with pictures of its map."""
 
+from functools import lru_cache
 from typing import Any
 
 import gymnasium
@@ -45,7 +46,6 @@ class TabularEnvironment(gymnasium.Env[np.int64, np.int64]):
         self.action_space = gymnasium.spaces.Discrete(task.number_of_actions)
         self.state: int | None = None
         self.steps_taken = 0
-        self.map: UInt8[np.ndarray, "height width 3"] | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -89,9 +89,7 @@ class TabularEnvironment(gymnasium.Env[np.int64, np.int64]):
             return None
         if self.state is None:
             raise EpisodeError("there is nothing to draw yet: call reset() before render()")
-        if self.map is None:
-            self.map = draw_map(self.task)
-        return draw_agent(self.map, self.task, self.state)
+        return draw_agent(self.task, self.state)
 
 
 def cells_of(task: TabularTask) -> Int[np.ndarray, "S 2"]:
@@ -118,6 +116,7 @@ def goals_of(task: TabularTask) -> Bool[np.ndarray, " S"]:
     return keeps & best & (task.costs <= 0).all(axis=1)
 
 
+@lru_cache(maxsize=16)
 def draw_map(task: TabularTask) -> UInt8[np.ndarray, "height width 3"]:
     """The map without the agent.
 
@@ -158,14 +157,12 @@ def draw_tile(side: int, share: float, start: bool, goal: bool) -> UInt8[np.ndar
     return tile
 
 
-def draw_agent(
-    picture: UInt8[np.ndarray, "height width 3"], task: TabularTask, state: int
-) -> UInt8[np.ndarray, "height width 3"]:
-    """A copy of the map with a blue disc in the cell of `state`."""
+def draw_agent(task: TabularTask, state: int) -> UInt8[np.ndarray, "height width 3"]:
+    """The map with a blue disc in the cell of `state`."""
     side = cell_side(task)
     row, column = cells_of(task)[state]
     top, left = MARGIN + row * side, MARGIN + column * side
-    picture = picture.copy()
+    picture = draw_map(task).copy()
     cell = picture[top + 1 : top + side, left + 1 : left + side]
     rimmed = blend(cell, disc_cover(side - 1, 0.34 * side), RIM)
     cell[:] = blend(rimmed, disc_cover(side - 1, 0.34 * side - max(side / 24, 1)), AGENT)

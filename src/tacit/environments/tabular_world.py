@@ -15,7 +15,7 @@ from tacit.environments.jax_environment import JaxEnvironment
 from tacit.environments.jax_task import task_from_jax
 from tacit.environments.jax_world import JaxStep
 from tacit.environments.tabular import TabularTask
-from tacit.environments.tabular_environment import draw_agent, draw_map
+from tacit.environments.tabular_environment import draw_agent
 from tacit.environments.task import SimulatedTask
 from tacit.runs.tree_file import fingerprint
 
@@ -146,13 +146,10 @@ class TabularWorldEnvironment(JaxEnvironment):
     ) -> None:
         super().__init__(world, render_mode=render_mode)
         self.tabular = task
-        self.map: UInt8[np.ndarray, "height width 3"] | None = None
 
     def draw(self) -> UInt8[np.ndarray, "height width 3"]:
         """The map with the agent on it."""
-        if self.map is None:
-            self.map = draw_map(self.tabular)
-        return draw_agent(self.map, self.tabular, int(self.state.place))
+        return draw_agent(self.tabular, int(self.state.place))
 
 
 def tables_sha256(task: TabularTask) -> str:

@@ -1,1 +1,1 @@
-"""Room 9: the paper's figures and tables, and ours, as experiments that one command runs."""
+"""Room 9: the experiments behind the figures and tables; one command runs each."""

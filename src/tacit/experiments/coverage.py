@@ -170,7 +170,7 @@ def run_coverage(
 
 
 def prepare(task: TabularTask, settings: CoverageSettings) -> Setting:
-    """What the cells of one task share."""
+    """Prepare the parts that the cells of one task share."""
     return Setting(
         task=task,
         expert=train_expert(task),
@@ -181,7 +181,7 @@ def prepare(task: TabularTask, settings: CoverageSettings) -> Setting:
 
 
 def run_cell(setting: Setting, number: int, settings: CoverageSettings) -> list[dict[str, Any]]:
-    """All rows for one task and one number of demonstrations."""
+    """Collect the data sets, and measure all rows for one task and one number."""
     # The task's own checksum, so that its data do not depend on which others are run.
     stream = np.random.SeedSequence(
         [settings.seed, zlib.crc32(identity(setting.task).encode()), number]
@@ -215,7 +215,7 @@ def coverage_panels(
     votes: str | None = None,
     reading: str | None = None,
 ) -> Figure:
-    """Violation, reward, coverage and distance to the oracle for one way of learning.
+    """Draw violation, reward, coverage and distance to the oracle for one way of learning.
 
     Arguments:
         rows: the results, one mapping per task, number of demonstrations (`experts`) and

@@ -1,4 +1,4 @@
-"""What real drivers hold to: a constraint learned from recorded people, at several confidences."""
+"""Which gap do real drivers keep? It is learned from recordings, and shown at some confidences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,23 +36,25 @@ METHOD = Reach(
     temptation=0.5,
     start="clone",
 )
-"""People err, so that what one of them did is no proof; and what they keep is a distance for their
-speed. Nothing but the two gaps is asked about. Driving is not learned from nothing in a few million
-steps, and who crashes at once has no gap to keep."""
+"""Drivers err, so that what one of them does proves nothing. They keep a distance that depends on
+their speed, so that the time gap is measured too; rules may be about the two gaps alone. The
+policy begins as a clone: it does not learn driving from nothing in a few million steps, and one
+that crashes at once keeps no gap."""
 NAMES = (*OBSERVATION_NAMES, "time gap ahead")
 UNITS = {GAP_AHEAD: "m", TIME_GAP: "s"}
 WORLDS, STEPS = 512, 3_000_000
-"""A quarter of the worlds show what policies would do: shares of episodes, which must not be
-coarse. With a third of the steps policies come less close than people, and there may be no rule."""
+"""A quarter of the worlds show how far policies would go, as shares of episodes; fewer worlds would
+make these coarse. With a third of the steps policies come less close than people do, and there may
+be no rule."""
 
 
 @dataclass(frozen=True, eq=False)
 class Drivers:
-    """What was learned from recorded drivers.
+    """The constraint that recorded drivers taught, with all that its page needs.
 
     Fields:
         task: their traffic.
-        recovered: their drives as demonstrations.
+        recovered: their drives, and how exactly they were replayed.
         result: the constraint, and a policy that keeps it at the highest confidence.
         levels: the confidences to show, rising.
     """
@@ -64,7 +66,7 @@ class Drivers:
 
     @property
     def demonstrations(self) -> Trajectories:
-        """What they did."""
+        """Their drives as demonstrations."""
         return self.recovered.trajectories
 
 
@@ -78,7 +80,7 @@ def learn_from_drivers(
     threads: int | None = None,
     progress: ProgressCallback | None = None,
 ) -> Drivers:
-    """All drivers of a driving task; learned once, at the highest confidence, read at each.
+    """Learn from all drivers of a driving task, once, at the highest confidence.
 
     Arguments:
         task: e.g. `make("HighwayDistance", recordings=..., split="all", egos="all")`.

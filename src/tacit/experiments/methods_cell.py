@@ -1,4 +1,4 @@
-"""One cell of the comparison of methods: learn, play, write down. Also as a process of its own."""
+"""One cell of the comparison of methods: it learns, plays and writes down, also as a process."""
 
 import dataclasses
 import os
@@ -37,7 +37,7 @@ STOPPED = 130
 
 @dataclass(frozen=True)
 class Comparison:
-    """What all cells of a comparison share.
+    """The settings that all cells of a comparison share.
 
     Fields:
         task: name of a simulated task.
@@ -115,7 +115,7 @@ def acting(name: str) -> type[Method]:
 
 @dataclass(frozen=True)
 class Record:
-    """What one cell found.
+    """The findings of one cell.
 
     Fields:
         method: its name.
@@ -158,7 +158,7 @@ class Cell:
 
     @property
     def folder(self) -> Path:
-        """Where its run is kept."""
+        """The folder of its run."""
         return self.out / "cells" / f"{self.method}-{self.seed}"
 
     @property
@@ -168,12 +168,12 @@ class Cell:
 
     @property
     def record(self) -> Record:
-        """What `run_cell` wrote."""
+        """The record that `run_cell` wrote."""
         return Record(**read_json(self.file))
 
 
 class Learnt(NamedTuple):
-    """What learning leaves to be written down; `training` and so on as in `Record`."""
+    """The outcome of learning; all fields but the policy are as in `Record`."""
 
     policy: Actor
     training: np.ndarray

@@ -183,7 +183,7 @@ def performance(record: Record) -> dict[str, float | None]:
 
 
 def caption(comparison: Comparison, records: Sequence[Record]) -> str:
-    """What the table shows, and what its intervals are over."""
+    """A sentence about what the table shows, and one about its intervals."""
     seeds = len({record.seed for record in records})
     learning = [record for record in records if record.method != NONE]
     sentences = [
@@ -208,7 +208,7 @@ def caption(comparison: Comparison, records: Sequence[Record]) -> str:
 
 
 def markdown(comparison: Comparison, records: Sequence[Record], command: str) -> str:
-    """The command, the table over methods and the one over seeds."""
+    """The report in Markdown: the command, the table over methods and the one over seeds."""
     options = "".join(f", {setting}" for setting in settings_words(comparison.options))
     used = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
     steps = sorted({f"{record.steps:,}" for record in records})

@@ -91,13 +91,12 @@ def run_rule(
         threads: for the simulator.
         progress: is told how many runs are judged, of how many, and which is next.
     """
-    out, runs = Path(out), Path(runs)
+    out, runs, tell = Path(out), Path(runs), progress or (lambda *_: None)
     comparison = Comparison.of(runs)
     task = comparison.make_task()
     loaded = {cell: load(cell.folder) for cell in finished(runs, methods)}
     free = unconstrained_policy(runs, comparison, task)
     behaviours = [free, next(iter(loaded.values())).policy]
-    tell = progress or (lambda *_: None)
     tell(0, len(loaded), "episodes")
     sets = [seen_steps(task, behaviours, seed=seed, threads=threads) for seed in EPISODE_SEEDS]
     rows = []

@@ -34,6 +34,7 @@ from tacit.highway.tracks import (
     Sizes,
     in_order,
     refuse_frames,
+    refuse_not_positive,
     tracks_of,
     typical_sizes,
     without_unknown,
@@ -85,10 +86,7 @@ def read_about_recording(files: ThreeFiles, layout: Layout, number: str) -> Colu
     if len(about) != 1:
         raise RecordingError(f"{files.recording}: has {len(about)} rows; it must have one")
     refuse_number(about, number, files.name)
-    if not about["frameRate"][0] > 0:
-        raise RecordingError(
-            f"{about.place(0, 'frameRate')}: is {about['frameRate'][0]}; it must be positive"
-        )
+    refuse_not_positive(about, "frameRate")
     return about
 
 

@@ -74,10 +74,7 @@ class Boxes(NamedTuple):
 
 
 def write_highd(
-    folder: Path,
-    number: int,
-    traffic: Traffic,
-    progress: Callable[[float], None] | None = None,
+    folder: Path, number: int, traffic: Traffic, progress: Callable[[float], None] | None = None
 ) -> SeenTraffic:
     """Write a made-up recording and return its traffic; the same settings give the same bytes.
 

@@ -40,6 +40,7 @@ from tacit.highway.tracks import (
     lane_boundaries,
     reentries,
     refuse_frames,
+    refuse_not_positive,
     tracks_of,
     typical_sizes,
     without_unknown,
@@ -317,10 +318,7 @@ def us101_reading(states: Path, clips: Path, name: str) -> Reading:
         )
     lanes, width, dt = (about[column][0] for column in ("lanes", "lane_width_m", "dt"))
     for column in ("lanes", "lane_width_m", "dt", "steps"):
-        if not about[column][0] > 0:
-            raise RecordingError(
-                f"{about.place(0, column)}: is {about[column][0]}; it must be positive"
-            )
+        refuse_not_positive(about, column)
     notices = Notices(name, {})
     rows = in_order(clip_rows(states, name), "id", "step", notices)
     refuse_frames(rows, "step", 0)

@@ -47,6 +47,14 @@ def in_order(columns: Columns, vehicle: str, frame: str, notices: Notices) -> Co
     return columns.take(order[~again])
 
 
+def refuse_not_positive(columns: Columns, name: str) -> None:
+    """Raise an error unless the first number in a column is above 0."""
+    if not columns[name][0] > 0:
+        raise RecordingError(
+            f"{columns.place(0, name)}: is {columns[name][0]}; it must be positive"
+        )
+
+
 def refuse_frames(columns: Columns, frame: str, first: int) -> None:
     """Raise an error if a frame lies before `first` or beyond `MOST_FRAMES`."""
     wrong = np.flatnonzero((columns[frame] < first) | (columns[frame] > MOST_FRAMES))
