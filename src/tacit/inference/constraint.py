@@ -13,7 +13,7 @@ import tacit.inference.counts.model
 import tacit.inference.encoder.belief_model
 import tacit.inference.reach.model  # noqa: F401  (these four make their models known)
 from tacit.argument_checks import check_confidence
-from tacit.errors import ArgumentError, StorageError
+from tacit.errors import ArgumentError, StorageError, TacitError
 from tacit.inference.constraint_model import (
     MODELS,
     ConstraintModel,
@@ -25,6 +25,8 @@ from tacit.runs.settings_file import installed_versions
 from tacit.runs.tree_file import read_stored, write_tree
 
 KIND = "constraint"
+LARGEST_OBSERVATION = 1_000_000
+"""What a damaged file claims must not decide how much memory is taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +254,7 @@ class Constraint:
                 threshold=checked_threshold(header.get("threshold", 1.0)),
                 names=tuple(str(name) for name in header.get("names", ())),
             )
-        except (KeyError, TypeError, ValueError, AttributeError, ArgumentError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, TacitError) as error:
             writer = header.get("tacit", "0.1.0 or earlier")
             raise StorageError(
                 f"{path}: the constraint, written by tacit {writer}, is incomplete or damaged: "
@@ -297,7 +299,10 @@ def observations_of(
     """The observation space; tacit 0.1.0 wrote only how many numbers there are."""
     if "observation_space" in header:
         return read(header["observation_space"])
-    return gymnasium.spaces.Box(-np.inf, np.inf, (int(header["observation_size"]),), np.float32)
+    size = int(header["observation_size"])
+    if not 0 < size <= LARGEST_OBSERVATION:
+        raise ArgumentError(f"an observation of {size} numbers cannot be")
+    return gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)
 
 
 def checked_threshold(value: Any) -> float:
