@@ -38,8 +38,8 @@ def drive(task, states, actions, keys):
     step = jax.vmap(autoreset(task))
 
     def one(states, key):
-        stepped, states, _ = step(states, actions, jax.random.split(key, CARS))
-        return states, stepped.observation.sum(axis=1)
+        stepped, onwards, _ = step(states, actions, jax.random.split(key, CARS))
+        return onwards, stepped.observation.sum(axis=1)
 
     return jax.lax.scan(one, states, keys)
 

@@ -1,4 +1,4 @@
-"""Which gap do real drivers keep? It is learned from recordings, and shown at some confidences."""
+"""Which gap do real drivers keep? Learns it from recordings and shows it at several confidences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,10 +36,10 @@ METHOD = Reach(
     temptation=0.5,
     start="clone",
 )
-"""Drivers err, so that what one of them does proves nothing. They keep a distance that depends on
-their speed, so that the time gap is measured too; rules may be about the two gaps alone. The
-policy begins as a clone: it does not learn driving from nothing in a few million steps, and one
-that crashes at once keeps no gap."""
+"""Drivers err, so that the behaviour of one of them proves nothing. They keep a distance for their
+speed, so that the time gap is measured too; rules may be about the two gaps alone. The policy
+begins as a clone: it does not learn driving from nothing in a few million steps, and one that
+crashes at once keeps no gap."""
 NAMES = (*OBSERVATION_NAMES, "time gap ahead")
 UNITS = {GAP_AHEAD: "m", TIME_GAP: "s"}
 WORLDS, STEPS = 512, 3_000_000

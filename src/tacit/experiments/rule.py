@@ -111,10 +111,7 @@ def run_rule(
             row = keep_row(out, cell, replace(row, calibration=error, reason=reason))
         rows.append(row)
     write_all(out, runs, rows)
-    first: dict[str, Constraint] = {}
-    for cell, result in loaded.items():
-        first.setdefault(cell.method, result.constraint)
-    draw(out, first, sets[0], quantity)
+    draw(out, loaded, sets[0], quantity)
     return rows
 
 
@@ -240,8 +237,11 @@ def write_all(out: Path, runs: Path, rows: Sequence[Row]) -> None:
         part.write_text("\n\n## Each seed\n\n".join(tables) + "\n", encoding="utf-8")
 
 
-def draw(out: Path, constraints: dict[str, Constraint], steps: SeenSteps, quantity: int) -> None:
-    """Write the figure of postures, over the values that were seen."""
+def draw(out: Path, results: dict[Cell, Result], steps: SeenSteps, quantity: int) -> None:
+    """Write the figure of postures of each method's first run, over the values that were seen."""
+    constraints: dict[str, Constraint] = {}
+    for cell, result in results.items():
+        constraints.setdefault(cell.method, result.constraint)
     seen = steps.observations[:, quantity]
     low, high = np.quantile(seen, (0.01, 0.99))
     values = np.linspace(low, high, VALUES)
