@@ -21,17 +21,17 @@ ABOUT = "Learn the unwritten rules experts follow, at a confidence you choose."
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Learn a rule on a small example and write a report."),
     "expert": ("expert", "Train an expert on the true rule and write its demonstrations."),
-    "infer": ("infer", "Learn the rule that the experts obeyed, and a policy that keeps it."),
+    "infer": ("infer.Infer", "Learn the rule that the experts obeyed, and a policy that keeps it."),
     "methods": ("methods", "List the methods, or the settings of one."),
     "rules": ("constraint", "Print the rules of a saved result."),
     "evaluate": ("evaluate", "Judge a saved result by the true rule."),
     "calibrate": ("constraint", "Check a learned constraint with held-out demonstrations."),
-    "sufficient": ("advice", "Say whether the demonstrations are enough."),
-    "tradeoff": ("advice", "Show what each confidence costs."),
+    "sufficient": ("advice.Sufficient", "Say whether the demonstrations are enough."),
+    "tradeoff": ("advice.Tradeoff", "Show what each confidence costs."),
     "experiment": ("experiment", "Run an experiment of the lab."),
     "data": ("data", "Look at demonstrations, convert them, or make up recordings."),
 }
-"""Module and one line of each command; the function has the name of the command."""
+"""Module and one line of each command: a function of its name, or the class with a method `run`."""
 
 HELP_METHOD = "--help-method"
 TAKE_A_METHOD = ("infer", "sufficient", "tradeoff")
@@ -66,7 +66,10 @@ def run(arguments: list[str]) -> None:
 
     import tyro
 
-    tyro.cli(command, prog=f"tacit {name}", args=options)
+    config = (tyro.conf.OmitSubcommandPrefixes,)
+    chosen = tyro.cli(command, prog=f"tacit {name}", args=options, config=config)
+    if isinstance(command, type):
+        chosen.run()
 
 
 def show_help() -> None:
@@ -80,12 +83,12 @@ def show_help() -> None:
 
 
 def find_command(name: str) -> Callable[..., Any]:
-    """The function of a command, or an error with the nearest one."""
+    """The function or class of a command, or an error with the nearest one."""
     if name not in COMMANDS:
         hint = nearest(name.lower(), {known: known for known in COMMANDS})
         raise ArgumentError(f"there is no command {name!r}; there are {', '.join(COMMANDS)}{hint}")
-    module, _ = COMMANDS[name]
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    module, _, attribute = COMMANDS[name][0].partition(".")
+    return getattr(import_module(f"{__name__}.{module}"), attribute or name)
 
 
 def named_method(options: Sequence[str]) -> list[str]:

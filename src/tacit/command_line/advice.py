@@ -1,11 +1,11 @@
 """`tacit sufficient` and `tacit tradeoff`: are there enough data, and which confidence to take?"""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.command_line.console import console, percent, show_facts, show_table
-from tacit.command_line.inputs import MethodName, Options, Pairs, TaskName, learning, read_request
+from tacit.command_line.console import show_choices, show_facts, show_table, show_written
+from tacit.command_line.inputs import Learning
 from tacit.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -13,56 +13,40 @@ if TYPE_CHECKING:
     from tacit.sufficiency.answer import Answer
 
 
-def sufficient(
-    task: TaskName,
-    experts: Path,
-    reward: float,
-    method: MethodName = None,
-    confidence: float = 0.8,
-    seed: int = 0,
-    out: Path | None = None,
-    threads: int | None = None,
-    settings: Options = (),
-    learn: Pairs = (),
-    train: Pairs = (),
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Sufficient(Learning):
     """Say whether the demonstrations are enough, and how many would be.
 
     Args:
-        task: name of a task, a Gymnasium id, or an .npz file with your own arrays.
-        experts: file or folder with the demonstrations.
         reward: the expected reward wanted.
-        method: one of those that `tacit methods` lists; by default counts on tables and reach
-            elsewhere. Add --help-method to list the settings of a method and stop.
         confidence: how sure the constraint must be at least as tight as the truth.
-        seed: of the random subsets, and of the simulation.
         out: folder to keep the run on a simulated task in; the same command goes on with it.
-        threads: for the simulator; all cores by default.
-        settings: options of the task, as in --set layout=rooms reward_scale=3.
-        learn: settings of the method, as in --learn votes=visits-fallible.
-        train: settings of PPO on a simulated task, as in --train steps=2000000.
     """
-    from tacit.sufficiency.decision import sufficient as answered
 
-    asked = read_request(task, settings, experts, method, learn, train)
-    exact = asked.forward is None
-    if exact and (out is not None or threads is not None):
-        raise ArgumentError(
-            f"{asked.task.name} is computed exactly: --out and --threads are not used"
-        )
-    with learning(asked, "nested subsets") as watching:
-        answer = answered(
-            asked.task,
-            asked.demonstrations,
-            confidence,
-            reward,
-            method=asked.method,
-            seed=seed,
-            folder=out,
-            threads=threads,
-            **watching,
-        )
-    show_answer(asked.task.name, answer, exact=exact)
+    reward: float
+    confidence: float = 0.8
+    out: Path | None = None
+
+    def run(self) -> None:
+        """Learn from subsets with a bar, then show the curve and the answer."""
+        from tacit.sufficiency.decision import sufficient
+
+        asked = self.read()
+        exact = asked.forward is None
+        if exact and (self.out is not None or self.threads is not None):
+            raise ArgumentError(
+                f"{asked.task.name} is computed exactly: --out and --threads are not used"
+            )
+        with self.shown(asked, "nested subsets") as options:
+            answer = sufficient(
+                asked.task,
+                asked.demonstrations,
+                self.confidence,
+                self.reward,
+                folder=self.out,
+                **options,
+            )
+        show_answer(asked.task.name, answer, exact=exact)
 
 
 def show_answer(name: str, answer: "Answer", *, exact: bool) -> None:
@@ -96,71 +80,40 @@ def recommendation(answer: "Answer") -> str:
     return f"{answer.recommended_number} [{low}, {'?' if high is None else high}]"
 
 
-def tradeoff(
-    task: TaskName,
-    experts: Path,
-    out: Path,
-    method: MethodName = None,
-    confidences: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9),
-    number: int | None = None,
-    seed: int = 0,
-    threads: int | None = None,
-    settings: Options = (),
-    learn: Pairs = (),
-    train: Pairs = (),
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Tradeoff(Learning):
     """Show reward and violation against confidence, as a table and a figure.
 
+    The method must be one that answers at every confidence.
+
     Args:
-        task: name of a task, a Gymnasium id, or an .npz file with your own arrays.
-        experts: file or folder with the demonstrations.
         out: folder for tradeoff.json, tradeoff.png and the run.
-        method: one of those that `tacit methods` lists, if it answers at every confidence; by
-            default counts on tables and reach elsewhere. Add --help-method to list the settings of
-            a method and stop.
         confidences: levels to choose from.
         number: use so many demonstrations, drawn at random by the seed; by default all.
-        seed: of everything random.
-        threads: for the simulator; all cores by default.
-        settings: options of the task, as in --set noise_std=0.1.
-        learn: settings of the method, as in --learn votes=visits-fallible.
-        train: settings of PPO, as in --train steps=2000000.
     """
-    from tacit.evaluation.tradeoff import tradeoff as measured
 
-    asked = read_request(task, settings, experts, method, learn, train, number=number, seed=seed)
-    with learning(asked, "tradeoff") as watching:
-        choices = measured(
-            asked.task,
-            asked.demonstrations,
-            method=asked.method,
-            confidences=confidences,
-            seed=seed,
-            folder=out / "run",
-            threads=threads,
-            **watching,
-        )
-    number = len(asked.demonstrations)
-    write_choices(out, choices, number)
-    show_choices(asked.task.name, number, choices)
-    console.print(f"written: {out / 'tradeoff.png'}, {out / 'tradeoff.json'}", markup=False)
+    out: Path
+    confidences: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
+    number: int | None = None
 
+    def run(self) -> None:
+        """Learn with a bar, write, and show the table."""
+        from tacit.evaluation.tradeoff import tradeoff
 
-def show_choices(name: str, number: int, choices: "list[Choice]") -> None:
-    """The table."""
-    show_table(
-        f"What a confidence gives on {name}, {number} demonstrations",
-        ["confidence", "violation", "promised", "feasible reward"],
-        [
-            [
-                f"{choice.confidence:g}",
-                percent(choice.violation),
-                f"<= {100 * choice.promised:.0f} %",
-                str(choice.reward),
-            ]
-            for choice in choices
-        ],
-    )
+        asked = self.read(self.number)
+        with self.shown(asked, "tradeoff") as options:
+            choices = tradeoff(
+                asked.task,
+                asked.demonstrations,
+                confidences=self.confidences,
+                folder=self.out / "run",
+                **options,
+            )
+        number = len(asked.demonstrations)
+        write_choices(self.out, choices, number)
+        title = f"What a confidence gives on {asked.task.name}, {number} demonstrations"
+        show_choices(title, choices, "feasible reward")
+        show_written(self.out / "tradeoff.png", self.out / "tradeoff.json")
 
 
 def without_nan(facts: dict[str, Any]) -> dict[str, Any]:

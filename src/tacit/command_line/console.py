@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -13,7 +14,6 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -24,15 +24,16 @@ if TYPE_CHECKING:
     from tacit.control.settings import PPO
     from tacit.evaluation.evaluate import Evaluation
     from tacit.evaluation.intervals import Estimate
+    from tacit.evaluation.tradeoff import Choice
+    from tacit.experiments.demo import Row
     from tacit.inference.result import Result
 
 SECONDS_BETWEEN_LINES = 30
 RULE = "violation of the learned rule"
-# What `expert_cost` is: of most methods, and of `reach`.
-OWN = {False: "that of the experts", True: "share of fresh experts who go further"}
 
 # Colons in paths and messages are not the names of pictures.
 console = Console(emoji=False)
+errors = Console(stderr=True, emoji=False)
 
 Watch = Callable[[dict[str, float]], None]
 
@@ -62,6 +63,36 @@ def show_facts(title: str, facts: dict[str, str]) -> None:
 def show_note(sentence: str) -> None:
     """Print a sentence that the user should know of."""
     console.print(f"note: {sentence}", markup=False)
+
+
+def show_written(*files: Path | str) -> None:
+    """Print where something was written."""
+    console.print(f"written: {', '.join(map(str, files))}", markup=False, soft_wrap=True)
+
+
+def show_choices(
+    title: str, choices: "Sequence[Choice | Row]", reward: str, experts: float | None = None
+) -> None:
+    """Print violation, promise and reward at each confidence, and the reward of the experts."""
+    columns = ["confidence", "violation", "promised", reward]
+    rows = [
+        [
+            f"{choice.confidence:g}",
+            percent(choice.violation),
+            f"<= {100 * (1 - choice.confidence):.0f} %",
+            str(choice.reward),
+        ]
+        for choice in choices
+    ]
+    if experts is not None:
+        columns.append("experts' reward")
+        rows = [[*row, f"{experts:.2f}"] for row in rows]
+    show_table(title, columns, rows)
+
+
+def show_line(sentence: str) -> None:
+    """Print a sentence above the bar that is shown."""
+    errors.print(sentence, markup=False)
 
 
 def percent(share: "float | Estimate") -> str:
@@ -131,9 +162,8 @@ def played_facts(result: "Result") -> dict[str, str]:
         }
     if "cost" in metrics:
         # Of `reach` it is a share of experts, of all others a cost.
-        own = (
-            "share of fresh experts who go further" if "rules" in metrics else "that of the experts"
-        )
+        reach = "rules" in metrics
+        own = "share of fresh experts who go further" if reach else "that of the experts"
         facts |= {
             "learned cost of a step": f"{metrics['cost']:.3f}",
             own: f"{metrics['expert_cost']:.3f}",
@@ -155,21 +185,20 @@ def warning_of(report: "Evaluation", promised: float) -> list[str]:
     ]
 
 
-def progress_bar() -> Progress:
-    """A bar with what is being done, how far it is and the time left."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True, emoji=False),
-    )
+@contextmanager
+def progress_bar(text: str, total: float = 1) -> Iterator[Callable[..., None]]:
+    """A bar with what is being done, how far it is and the time left.
 
+    Gives the function that moves it, which takes how much is done, of how much, and a new text.
+    """
+    columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    with Progress(TextColumn("{task.description}"), *columns, console=errors) as bar:
+        job = bar.add_task(text, total=total)
 
-def follow(bar: Progress, job: TaskID) -> Callable[[int, int, str], None]:
-    """What an experiment calls to move the bar."""
-    return lambda done, total, text: bar.update(job, completed=done, total=total, description=text)
+        def show(done: float, total: float | None = None, text: str | None = None) -> None:
+            bar.update(job, completed=done, total=total, description=text)
+
+        yield show
 
 
 @contextmanager
@@ -178,8 +207,7 @@ def watched(title: str, settings: "PPO") -> Iterator[Watch]:
 
     Gives the function that is to be told the numbers of every update.
     """
-    console = Console(stderr=True, emoji=False)
-    if not console.is_terminal:
+    if not errors.is_terminal:
         yield lines(title, settings)
         return
     bar = Progress(
@@ -188,7 +216,7 @@ def watched(title: str, settings: "PPO") -> Iterator[Watch]:
         TextColumn("{task.percentage:>3.0f} %  {task.fields[facts]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=console,
+        console=errors,
     )
     with bar:
         job = bar.add_task(title, total=settings.iterations * settings.batch, facts="")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import gymnasium
 import tyro
 
-from tacit.command_line.console import console, percent, show_facts
+from tacit.command_line.console import console, percent, show_facts, show_written
 from tacit.command_line.inputs import importable, load_experts
 from tacit.errors import ArgumentError
 
@@ -76,8 +76,7 @@ def calibrate(
         markup=False,
     )
     if out is not None:
-        path = found.constraint.save(out)
-        console.print(f"written: {path}", markup=False, soft_wrap=True)
+        show_written(found.constraint.save(out))
 
 
 def load_constraint(path: Path) -> "tuple[Constraint, Result | None]":

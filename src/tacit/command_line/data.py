@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from tacit.command_line.console import console, percent, show_facts
+from tacit.command_line.console import percent, show_facts, show_written
 from tacit.command_line.drives import ImportHighway, SynthesizeHighway, show_scenario
 from tacit.command_line.inputs import Options, load_experts, parse_setting
 from tacit.errors import ArgumentError
@@ -81,19 +81,11 @@ class Convert:
         check_destination(self.out)
         demonstrations = load_experts(self.file)
         demonstrations.save(self.out)
-        console.print(f"written: {self.out}", markup=False)
+        show_written(self.out)
 
 
 def data(
-    action: Annotated[
-        Annotated[Show, tyro.conf.subcommand("show", prefix_name=False)]
-        | Annotated[Convert, tyro.conf.subcommand("convert", prefix_name=False)]
-        | Annotated[
-            SynthesizeHighway, tyro.conf.subcommand("synthesize-highway", prefix_name=False)
-        ]
-        | Annotated[ImportHighway, tyro.conf.subcommand("import-highway", prefix_name=False)],
-        tyro.conf.arg(name=""),
-    ],
+    action: Annotated[Show | Convert | SynthesizeHighway | ImportHighway, tyro.conf.arg(name="")],
 ) -> None:
     """Look at demonstrations, write them in another format, or make up recordings.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from tacit.command_line.console import console, percent, show_table
+from tacit.command_line.console import console, show_choices
 
 
 def demo(out: Path = Path("demo"), seed: int = 1, continuous: bool = False) -> None:
@@ -31,19 +31,11 @@ def on_a_grid(out: Path, seed: int) -> Path:
         found = run_demo(seed, report=status.update)
         status.update("drawing the report")
         path = write_page(demo_page(found), out / "report.html")
-    show_table(
+    show_choices(
         f"{found.task.name}: {NUMBER} demonstrations, {DATA_SETS} data sets, 95 % intervals",
-        ["confidence", "violation", "promised", "reward", "experts' reward"],
-        [
-            [
-                f"{row.confidence:g}",
-                percent(row.violation),
-                f"<= {100 * (1 - row.confidence):.0f} %",
-                str(row.reward),
-                f"{found.expert.reward:.2f}",
-            ]
-            for row in found.rows
-        ],
+        found.rows,
+        "reward",
+        found.expert.reward,
     )
     for answer in found.answers:
         console.print(
@@ -66,18 +58,10 @@ def on_a_point(out: Path, seed: int) -> Path:
     for fact in rule_facts(found.result.constraint.rules()):
         note = f" ({fact.note})" if fact.note else ""
         console.print(f"[bold]{fact.label}:[/] {escape(fact.value + note)}", soft_wrap=True)
-    show_table(
+    show_choices(
         f"{found.task.name}: {len(found.demonstrations)} demonstrations",
-        ["confidence", "violation", "promised", "feasible reward", "experts' reward"],
-        [
-            [
-                f"{choice.confidence:g}",
-                percent(choice.violation),
-                f"<= {100 * choice.promised:.0f} %",
-                str(choice.reward),
-                f"{found.demonstrations.returns.mean():.2f}",
-            ]
-            for choice in found.choices
-        ],
+        found.choices,
+        "feasible reward",
+        found.demonstrations.returns.mean(),
     )
     return path

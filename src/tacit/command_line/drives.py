@@ -12,6 +12,7 @@ from tacit.command_line.console import (
     progress_bar,
     show_facts,
     show_table,
+    show_written,
     watched,
 )
 from tacit.command_line.inputs import write_builtin
@@ -63,16 +64,15 @@ class SynthesizeHighway:
         traffic = Traffic(self.seed, self.duration, self.lanes, self.flow, self.trucks)
         refuse_recordings(self.out)
         rows = []
-        with progress_bar() as bar:
-            total = round(self.recordings * self.duration)
-            job = bar.add_task("seconds of traffic", total=total)
+        total = round(self.recordings * self.duration)
+        with progress_bar("seconds of traffic", total) as show:
             for number in range(1, self.recordings + 1):
                 before = (number - 1) * self.duration
                 seen = write_highd(
                     self.out,
                     number,
                     replace(traffic, seed=self.seed + number - 1),
-                    lambda seconds, before=before: bar.update(job, completed=before + seconds),
+                    lambda seconds, before=before: show(before + seconds),
                 )
                 rows.append(recording_row(number, seen))
         columns = ["recording", "vehicles", "trucks", "mean m/s", "above 40 m/s", "changes of lane"]
@@ -140,9 +140,8 @@ class ImportHighway:
         check_destination(self.out)
         options = {name: value for name, value in asdict(self).items() if name != "out"}
         highway = highway_of(driving_task(**options))
-        with progress_bar() as bar:
-            job = bar.add_task("drivers", total=len(highway.scenarios))
-            recovered = drive(highway, lambda done, total: bar.update(job, completed=done))
+        with progress_bar("drivers", len(highway.scenarios)) as show:
+            recovered = drive(highway, show)
         recovered.trajectories.save(self.out)
         facts = {
             "drivers": str(len(recovered.trajectories)),
@@ -209,7 +208,7 @@ class LearnDrivers:
                 f"gap that most hold to at confidence {level:g}: {gap}; as a time: {time}",
                 markup=False,
             )
-        console.print(f"written: {page}, {self.out / 'drivers.hdf5'}", markup=False)
+        show_written(page, self.out / "drivers.hdf5")
 
 
 def driving_task(recordings: str, **options: Any) -> SimulatedTask:
@@ -250,7 +249,7 @@ def show_scenario(recordings: str, scenario: int, out: Path, options: dict[str, 
         "scenarios in all": str(len(highway.scenarios)),
     }
     show_facts(f"scenario {number}", facts)
-    console.print(f"written: {out}", markup=False, soft_wrap=True)
+    show_written(out)
 
 
 def frames(

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
+from tyro.conf import subcommand
 
-from tacit.command_line.console import console, follow, progress_bar, show_table
+from tacit.command_line.console import console, progress_bar, show_line, show_table, show_written
 from tacit.command_line.drives import LearnDrivers
 from tacit.command_line.inputs import Options, Pairs, find_task, parse_setting, ppo_changes
 from tacit.environments.task import SimulatedTask
@@ -42,14 +43,10 @@ class Coverage:
         settings = CoverageSettings(
             datasets=self.datasets or base.datasets, candidates=base.candidates, seed=self.seed
         )
-        with progress_bar() as bar:
-            job = bar.add_task("coverage", total=1)
-            rows = run_coverage(self.out, settings, progress=follow(bar, job))
+        with progress_bar("coverage") as show:
+            rows = run_coverage(self.out, settings, progress=show)
         show_coverage(rows)
-        console.print(
-            f"written: {self.out / 'coverage.csv'} ({len(rows)} rows), {self.out / 'coverage.svg'}",
-            markup=False,
-        )
+        show_written(f"{self.out / 'coverage.csv'} ({len(rows)} rows)", self.out / "coverage.svg")
 
 
 def show_coverage(rows: list[dict[str, Any]]) -> None:
@@ -125,8 +122,7 @@ class Methods:
         from tacit.experiments.methods_table import caption, method_table
 
         comparison = self.comparison()
-        with progress_bar() as bar:
-            job = bar.add_task("methods", total=1)
+        with progress_bar("methods") as show:
             records = run_methods(
                 self.out,
                 comparison,
@@ -134,14 +130,12 @@ class Methods:
                 seeds=self.seeds or ((1,) if self.quick else (1, 2)),
                 processes=self.processes,
                 threads=self.threads,
-                progress=follow(bar, job),
-                notice=lambda sentence: bar.console.print(sentence, markup=False),
+                progress=show,
+                notice=show_line,
             )
         show_table(f"Methods on {comparison.task}", *method_table(records))
         console.print(caption(comparison, records), markup=False)
-        console.print(
-            f"written: {self.out / 'methods.md'}, {self.out / 'methods.json'}", markup=False
-        )
+        show_written(self.out / "methods.md", self.out / "methods.json")
 
     def comparison(self) -> "Comparison":
         """What all cells share."""
@@ -213,8 +207,7 @@ class Confidence:
                 f"{self.task} is computed exactly: see `tacit experiment run coverage`"
             )
         steps = self.steps or preset(task).steps
-        with progress_bar() as bar:
-            job = bar.add_task("confidence", total=1)
+        with progress_bar("confidence") as show:
             rows = run_confidence(
                 self.out,
                 replace(comparison, steps=steps),
@@ -223,13 +216,11 @@ class Confidence:
                 seeds=self.seeds,
                 processes=self.processes,
                 threads=self.threads,
-                progress=follow(bar, job),
-                notice=lambda sentence: bar.console.print(sentence, markup=False),
+                progress=show,
+                notice=show_line,
             )
         show_table(f"reach on {self.task}, {steps:,} steps", *confidence_table(rows))
-        console.print(
-            f"written: {self.out / 'confidence.md'}, {self.out / 'confidence.png'}", markup=False
-        )
+        show_written(self.out / "confidence.md", self.out / "confidence.png")
 
 
 @dataclass(frozen=True)
@@ -262,8 +253,7 @@ class Rule:
         from tacit.experiments.methods_cell import METHODS
         from tacit.experiments.rule import rule_table, run_rule, summed_table
 
-        with progress_bar() as bar:
-            job = bar.add_task("rule", total=1)
+        with progress_bar("rule") as show:
             rows = run_rule(
                 self.out,
                 self.runs,
@@ -271,21 +261,17 @@ class Rule:
                 methods=self.methods or METHODS,
                 calibration=self.calibration,
                 threads=self.threads,
-                progress=follow(bar, job),
+                progress=show,
             )
         show_table("A rule or an imitation?", *rule_table(rows))
         show_table("Over seeds", *summed_table(rows))
-        console.print(f"written: {self.out / 'rule.md'}, {self.out / 'postures.png'}", markup=False)
+        show_written(self.out / "rule.md", self.out / "postures.png")
 
 
 def experiment(
     action: tyro.conf.Positional[Literal["run"]],
     name: Annotated[
-        Annotated[Coverage, tyro.conf.subcommand("coverage", prefix_name=False)]
-        | Annotated[Methods, tyro.conf.subcommand("methods", prefix_name=False)]
-        | Annotated[Confidence, tyro.conf.subcommand("confidence", prefix_name=False)]
-        | Annotated[Rule, tyro.conf.subcommand("rule", prefix_name=False)]
-        | Annotated[LearnDrivers, tyro.conf.subcommand("drivers", prefix_name=False)],
+        Coverage | Methods | Confidence | Rule | Annotated[LearnDrivers, subcommand("drivers")],
         tyro.conf.arg(name=""),
     ],
 ) -> None:

@@ -19,7 +19,6 @@ from tacit.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tacit.control.expert import Expert
-    from tacit.demonstrations.trajectories import Trajectories
 
 
 def expert(
@@ -56,17 +55,15 @@ def expert(
     check_destination(out)
     chosen = find_task(task, settings)
     trained = chosen_expert(chosen, out, seed, folder, policy, threads, train)
-    with progress_bar() as bar:
-        job = bar.add_task("collecting", total=number)
-        demonstrations = collect(
-            trained,
-            number,
-            seed=seed,
-            threads=threads,
-            progress=lambda have: bar.update(job, completed=have),
-        )
+    with progress_bar("collecting", number) as show:
+        demonstrations = collect(trained, number, seed=seed, threads=threads, progress=show)
     demonstrations.save(out)
-    facts = expert_facts(trained) | file_facts(demonstrations, out)
+    facts = expert_facts(trained) | {
+        "feasible episodes written": str(len(demonstrations)),
+        "their reward": f"{demonstrations.returns.mean():.2f}",
+        "episodes discarded": str(demonstrations.provenance["discarded"]),
+        "file": str(out),
+    }
     show_facts(f"Expert on {chosen.name}", facts)
 
 
@@ -82,6 +79,7 @@ def chosen_expert(
     """The expert of a table, the user's own policy, or one that is trained now."""
     from tacit.control.expert import Expert, train_expert
     from tacit.control.play import as_function
+    from tacit.control.presets import expert_preset
 
     if isinstance(task, TabularTask):
         if train or policy or folder:
@@ -94,24 +92,13 @@ def chosen_expert(
         if train or folder:
             raise ArgumentError("with --policy nothing is trained: leave --train and --folder away")
         return Expert(task, as_function(named_policy(policy)), facts={"policy": policy})
-    folder = folder or out.with_name(f"{out.name}.run")
-    return train_on_simulator(task, folder, seed, threads, train)
-
-
-def train_on_simulator(
-    task: SimulatedTask, folder: Path, seed: int, threads: int | None, train: tuple[str, ...]
-) -> "Expert":
-    """Train on a simulated task, with a progress bar."""
-    from tacit.control.expert import train_expert
-    from tacit.control.presets import expert_preset
-
     ppo = ppo_with(expert_preset(task), train)
     with watched(f"training on {task.name}", ppo) as watch:
         return train_expert(
             task,
             seed=seed,
             settings=ppo,
-            folder=folder,
+            folder=folder or out.with_name(f"{out.name}.run"),
             threads=threads,
             progress=watch,
             notice=show_note,
@@ -146,14 +133,3 @@ def expert_facts(expert: "Expert") -> dict[str, str]:
         facts["training time"] = f"{expert.facts['minutes']:.1f} min"
         facts["best policy after"] = f"{expert.facts['steps']:,} steps"
     return facts
-
-
-def file_facts(demonstrations: "Trajectories", out: Path) -> dict[str, str]:
-    """What was written, in words."""
-    discarded = demonstrations.provenance["discarded"]
-    return {
-        "feasible episodes written": str(len(demonstrations)),
-        "their reward": f"{demonstrations.returns.mean():.2f}",
-        "episodes discarded": str(discarded),
-        "file": str(out),
-    }

@@ -4,6 +4,7 @@ import dataclasses
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -42,7 +43,6 @@ PRICE = "multiplier."
 Value = bool | int | float | str | None
 
 TaskName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
-MethodName = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
 Pairs = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")]
 Options = Annotated[tuple[str, ...], tyro.conf.arg(name="set", metavar="[KEY=VALUE ...]")]
 """How arguments that many commands take look in their help."""
@@ -92,67 +92,73 @@ def load_experts(path: Path, number: int | None = None, seed: int = 0) -> "Traje
     return demonstrations if number is None else demonstrations.subset(number, seed=seed)
 
 
-class Request(NamedTuple):
-    """What the user asked for.
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """What all commands take that learn.
 
-    Fields:
-        task: to learn on.
-        demonstrations: to learn from.
-        method: to learn by.
-        forward: settings of PPO; None where nothing acts.
+    Args:
+        task: name of a task (GridWorld, BlockedHalfCheetah ...), a Gymnasium id, or an .npz file
+            with your own arrays.
+        experts: file or folder with the demonstrations.
+        method: one of those that `tacit methods` lists; by default counts on tables and reach
+            elsewhere. Add --help-method to list the settings of a method and stop.
+        seed: of everything random.
+        threads: for the simulator; all cores by default.
+        settings: options of the task, as in --set layout=rooms reward_scale=3.
+        learn: settings of the method, as in --learn votes=visits-fallible.
+        train: settings of PPO, as in --train steps=2000000 multiplier.largest=10.
     """
+
+    task: TaskName
+    experts: Path
+    method: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    seed: int = 0
+    threads: int | None = None
+    settings: Options = ()
+    learn: Pairs = ()
+    train: Pairs = ()
+
+    def read(self, number: int | None = None) -> "Request":
+        """What the options stand for; with `number`, so many of the demonstrations."""
+        from tacit.inference.experts import as_simulated
+        from tacit.inference.method import Method, find_method
+
+        if self.method is not None:
+            # Before anything takes time.
+            find_method(self.method)
+        task = find_task(self.task, self.settings)
+        demonstrations = load_experts(self.experts, number, self.seed)
+        method = method_with(self.method, task, self.learn)
+        forward = None
+        if isinstance(method, Method):
+            simulator, _ = as_simulated(task, demonstrations)
+            forward = ppo_with(method.forward(simulator), self.train)
+        elif self.train:
+            raise ArgumentError(
+                f"--train has no meaning for {method.name!r} on {task.name}, which is computed "
+                "without acting; leave it away, or name a method that acts, as in --method vicrl"
+            )
+        return Request(task, demonstrations, method, forward)
+
+    @contextmanager
+    def shown(self, asked: "Request", doing: str) -> Iterator[dict[str, Any]]:
+        """Show that something is learned, and how far it is; gives options of the library."""
+        options = {"method": asked.method, "seed": self.seed, "threads": self.threads}
+        if asked.forward is None:
+            with console.status("learning"):
+                yield options
+            return
+        with watched(f"{doing} on {asked.task.name}", asked.forward) as watch:
+            yield options | {"forward": asked.forward, "progress": watch}
+
+
+class Request(NamedTuple):
+    """What to learn on, from and by; `forward` is None where nothing acts."""
 
     task: TabularTask | SimulatedTask
     demonstrations: "Trajectories"
     method: "NamedMethod"
     forward: "PPO | None"
-
-
-def read_request(
-    task: str,
-    settings: tuple[str, ...],
-    experts: Path,
-    method: str | None,
-    learn: tuple[str, ...],
-    train: tuple[str, ...],
-    *,
-    number: int | None = None,
-    seed: int = 0,
-) -> Request:
-    """What the arguments stand for; `infer`, `sufficient` and `tradeoff` share them."""
-    from tacit.inference.experts import as_simulated
-    from tacit.inference.method import Method, find_method
-
-    if method is not None:
-        # Before anything takes time.
-        find_method(method)
-    chosen_task = find_task(task, settings)
-    demonstrations = load_experts(experts, number, seed)
-    chosen = method_with(method, chosen_task, learn)
-    forward = None
-    if isinstance(chosen, Method):
-        simulator, _ = as_simulated(chosen_task, demonstrations)
-        forward = ppo_with(chosen.forward(simulator), train)
-    elif train:
-        raise ArgumentError(
-            f"--train has no meaning for {chosen.name!r} on {chosen_task.name}, which is computed "
-            "without acting; leave it away, or name a method that acts, as in --method vicrl"
-        )
-    return Request(chosen_task, demonstrations, chosen, forward)
-
-
-@contextmanager
-def learning(request: Request, doing: str) -> Iterator[dict[str, Any]]:
-    """Show that something is learned, and how far it is.
-
-    Gives the arguments of the library that are for methods which act.
-    """
-    if request.forward is None:
-        with console.status("learning"):
-            yield {}
-        return
-    with watched(f"{doing} on {request.task.name}", request.forward) as watch:
-        yield {"forward": request.forward, "progress": watch}
 
 
 def parse_setting(setting: str, flag: str = "--set") -> tuple[str, Value]:
