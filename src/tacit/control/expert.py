@@ -77,16 +77,19 @@ def train_expert(
 ) -> Expert:
     """Find the best policy under the true cost (equation 4).
 
-    On a tabular task the answer is exact and depends on `task` alone. On a simulated one the policy
-    is trained by PPO-Lagrange. Two candidates are then tested without exploration, the one with the
-    highest feasible reward over 100 episodes of training and the last one; the better is kept.
+    >>> expert = train_expert(tacit.make("Chain", length=9, limit=-2, horizon=10))
+    >>> round(expert.violation, 3)
+    0.018
+
+    On a table the answer is exact. On a simulator the policy is trained by PPO-Lagrange; of the one
+    with the highest feasible reward over 100 episodes of training and the last one, the better in a
+    test without exploration is kept.
 
     Arguments:
         task: from `tacit.make`.
         seed: of everything random.
         settings: of PPO; None for the preset of the task's experts.
-        folder: where to keep the run and the policy; the same call again continues the run. Worlds
-            that cannot be saved begin anew at every checkpoint.
+        folder: where to keep the run and the policy; the same call again continues the run.
         threads: for the simulator, None for all cores.
         progress: called with the numbers of every update.
         notice: called with a sentence about what was found in the folder.
@@ -127,7 +130,9 @@ def collect(
 ) -> Trajectories:
     """Roll the expert out until `number` episodes are feasible; the others are discarded.
 
-    The provenance of the result tells how many were discarded.
+    >>> demonstrations = collect(train_expert(tacit.make("Chain")), 20, seed=1)
+    >>> len(demonstrations), demonstrations.provenance["discarded"]
+    (20, 0)
 
     Arguments:
         expert: from `train_expert`, or made of a policy of your own.

@@ -37,6 +37,9 @@ def task_from_jax(
     pytree of arrays; it counts the steps, as `step` says itself when the time is up. Both are
     traced here once, which computes nothing, and what they return is checked.
 
+    >>> task_from_jax(tacit.make("BlockedPoint").jax_world).constraints
+    ('x',)
+
     Arguments:
         world: what to step; it must not change afterwards, as programs are compiled for it. One
             that holds large tables is best an `equinox.Module`: see `JaxWorld`.

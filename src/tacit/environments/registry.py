@@ -63,7 +63,10 @@ def make(name: Simulated | Foreign, /, **options: Any) -> SimulatedTask: ...
 @overload
 def make(name: str, /, **options: Any) -> TabularTask | SimulatedTask: ...
 def make(name: str | Foreign, /, **options: Any) -> TabularTask | SimulatedTask:
-    """The task called `name` (in any mix of cases), e.g. `make("GridWorld", layout="rooms")`.
+    """The task called `name` (in any mix of cases).
+
+    >>> make("GridWorld", layout="rooms").number_of_states
+    69
 
     The options are the arguments of the function that builds the task; see `TASKS`. `register`
     adds tasks of your own.
@@ -90,8 +93,9 @@ def make(name: str | Foreign, /, **options: Any) -> TabularTask | SimulatedTask:
 def register(name: str, build: Build) -> None:
     """Make a task of your own known to `make`, to `load` and to Gymnasium as `tacit/NAME-v0`.
 
-        tacit.register("Lift", "my_tasks:lift")
-        task = tacit.make("Lift", floors=7)
+    >>> register("ShortChain", "tacit.environments.lab_tasks:chain")
+    >>> make("ShortChain", length=9, limit=-2).number_of_states
+    9
 
     Registering the same function again is harmless. Results on the task can be loaded wherever
     it has been registered.

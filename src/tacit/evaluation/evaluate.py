@@ -67,6 +67,11 @@ def evaluate(
 ) -> Evaluation:
     """The result's policy on `task` (its own unless given), judged by the true rule.
 
+    >>> task = tacit.make("Chain", length=9, limit=-2, horizon=10)
+    >>> demonstrations = tacit.collect(tacit.train_expert(task), 20, seed=1)
+    >>> evaluate(tacit.infer(task, demonstrations, confidence=0.9)).violation <= 0.1
+    True
+
     The policy of a table is judged exactly by default: the intervals then have no width. With
     `episodes`, by rolling out that many, as one has to do on tasks without exact dynamics.
 

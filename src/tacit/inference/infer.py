@@ -44,21 +44,22 @@ def infer(
 ) -> Result:
     """Learn the rule that the experts obeyed, and a policy that keeps it.
 
-    Methods for tables compute, and nothing is sampled. All others learn by acting: PPO-Lagrange
-    against the learned cost; on a table they act in it as in a simulator.
+    Methods for tables compute. All others learn by acting: PPO-Lagrange against the learned cost.
+
+    >>> task = tacit.make("Chain", length=9, limit=-2, horizon=10)
+    >>> result = infer(task, tacit.collect(tacit.train_expert(task), 20, seed=1), confidence=0.9)
+    >>> result.method, tacit.evaluate(result).violation <= 0.1
+    ('counts', True)
 
     Arguments:
         task: from `tacit.make`; its true costs are not looked at, only reported.
         demonstrations: what the experts did.
-        method: an object such as `tacit.methods.VICRL(learning_rate=1e-3)`, taken as it is; or a
-            name, which stands for the settings that were found to work on the task. None for the
-            default: `counts` on tables, `reach` on simulators. The result says which one ran.
-        confidence: how sure the constraint must be at least as tight as the truth, in (0, 1);
-            heeded by `counts`, `likelihood`, `reach` and `ca-icrl`.
+        method: an object such as `tacit.methods.VICRL(learning_rate=1e-3)`, or a name, for the
+            settings that work on the task. None: `counts` on tables, `reach` on simulators.
+        confidence: how sure the constraint must be at least as tight as the truth, in (0, 1).
         seed: of everything random.
         forward: settings of PPO; None for those of the task.
-        folder: where to keep the run; the same call again continues it, bit for bit. One that
-            holds another run is refused.
+        folder: where to keep the run; the same call again continues it, bit for bit.
         threads: for the simulator, None for all cores.
         progress: is told the numbers of every update.
         notice: is told sentences about what was found in the folder.

@@ -80,6 +80,14 @@ class Result:
 def load(folder: str | Path) -> Result:
     """Read the result that `Result.save` wrote to a folder; nothing in the files can run code.
 
+    >>> import tempfile
+    >>> task = tacit.make("Chain", length=9, limit=-2, horizon=10)
+    >>> result = tacit.infer(task, tacit.collect(tacit.train_expert(task), 20, seed=1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = result.save(folder)
+    ...     load(folder).method
+    'counts'
+
     A task of ours, or one made known by `tacit.register`, is built again from its name; the task of
     another result is None, and must be given to whoever needs it.
     """

@@ -44,6 +44,9 @@ def limit_rules(task: TabularTask) -> RuleFamily:
     """Limits on the column of a state, as on the chain: "stay right of ...", "no limit" included.
 
     Only limits that allow every possible first state.
+
+    >>> limit_rules(tacit.make("Chain", length=9, limit=-2)).allowed.shape  # rules, states
+    (5, 9)
     """
     if task.positions is None or task.rule_on != "state":
         raise ArgumentError(f"limits need a rule on states with positions; {task.name} has none")
@@ -54,7 +57,11 @@ def limit_rules(task: TabularTask) -> RuleFamily:
 
 
 def subset_rules(task: TabularTask, candidates: np.ndarray) -> RuleFamily:
-    """Any subset of the candidate queries may be forbidden; everything else is allowed."""
+    """Any subset of the candidate queries may be forbidden; everything else is allowed.
+
+    >>> subset_rules(tacit.make("Chain", length=9, limit=-2), np.array([0, 1, 2])).allowed.shape
+    (8, 9)
+    """
     candidates = np.asarray(candidates)
     if not 1 <= len(candidates) <= MOST_CANDIDATES:
         raise ArgumentError(
@@ -96,7 +103,13 @@ class ExactPosterior:
 
 
 def exact_posterior(family: RuleFamily, demonstrations: Trajectories) -> ExactPosterior:
-    """The posterior given one data set of feasible episodes."""
+    """The posterior given one data set of feasible episodes.
+
+    >>> task = tacit.make("Chain", length=9, limit=-2, horizon=10)
+    >>> demonstrations = tacit.collect(tacit.train_expert(task), 20, seed=1)
+    >>> exact_posterior(limit_rules(task), demonstrations).allowed(0.9).astype(int)
+    array([0, 0, 1, 1, 1, 1, 1, 1, 1])
+    """
     visited = visits_of(family.task, demonstrations).sum(axis=0) > 0
     counts = action_counts(family.task, demonstrations)
     posterior = posteriors(

@@ -34,8 +34,8 @@ ABSENT = -1e9
 class Encoder(eqx.Module):
     """What every encoder offers; d is its width, and t is the width of what it keeps of a step.
 
-    A subclass sets `name`, under which `CAICRL(encoder=name)` finds it, and defines `start`,
-    `encode` and `compare`.
+    A subclass sets `name`, under which `CAICRL(encoder=name)` finds it, and defines `encode` and
+    `compare`, and `start` unless it is made from the numbers of features and width alone.
     """
 
     question: eqx.AbstractVar[Perceptron]
@@ -47,11 +47,12 @@ class Encoder(eqx.Module):
         enter(ENCODERS, cls, "encoder")
 
     @classmethod
-    @abstractmethod
     def start(
         cls, features: int, width: int, *, heads: int, layers: int, key: Key[Array, ""]
     ) -> Self:
         """An encoder with random weights; only the transformer has heads and layers."""
+        del heads, layers
+        return cls(features, width, key=key)  # pyright: ignore[reportCallIssue]
 
     def ask(self, features: Float[Array, "*n f"]) -> Float[Array, "*n d"]:
         """Embed the query steps."""
@@ -153,14 +154,6 @@ class FlowEncoder(Encoder):
         self.output = random_matrix(3 * width, width, key=keys[3])
         self.from_closeness = random_matrix(1, width, key=keys[4])[0]
 
-    @classmethod
-    def start(
-        cls, features: int, width: int, *, heads: int, layers: int, key: Key[Array, ""]
-    ) -> Self:
-        """An encoder with random weights; it has no heads and layers."""
-        del heads, layers
-        return cls(features, width, key=key)
-
     def encode(
         self, features: Float[Array, "S M f"], present: Bool[Array, "S M"]
     ) -> Float[Array, "S M t"]:
@@ -215,14 +208,6 @@ class AttentionEncoder(Encoder):
         self.to_units = random_matrix(width, units, key=keys[2])
         self.from_units = random_matrix(1, units, key=keys[3])[0]
         self.from_closeness = random_matrix(1, width, key=keys[4])[0]
-
-    @classmethod
-    def start(
-        cls, features: int, width: int, *, heads: int, layers: int, key: Key[Array, ""]
-    ) -> Self:
-        """An encoder with random weights; it has no heads and layers."""
-        del heads, layers
-        return cls(features, width, key=key)
 
     def encode(
         self, features: Float[Array, "S M f"], present: Bool[Array, "S M"]
