@@ -22,12 +22,7 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TaskError
 from tacit.evaluation.evaluate import task_to_judge
 from tacit.evaluation.intervals import finite
-from tacit.evaluation.simulated_calibration import (
-    Aggregate,
-    aggregated,
-    shortage,
-    stated_and_true,
-)
+from tacit.evaluation.simulated_calibration import Aggregate, aggregated, shortage, stated_and_true
 from tacit.inference.result import Result
 
 Subject = Literal["prediction", "feasible"]
@@ -87,10 +82,8 @@ def calibration_table(
     Bins are open below and closed above, ((m - 1) / M, m / M], as in Guo et al.; 0 is in the first.
     """
     stated, truth = check_labelled(probabilities, labels)
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
-        raise ArgumentError(f"bins must be a whole number of at least 1, not {bins!r}")
-    if subject not in ("prediction", "feasible"):
-        raise ArgumentError(f"subject must be 'prediction' or 'feasible', not {subject!r}")
+    bins = check_count("bins", bins)
+    check_choice("subject", subject, ("prediction", "feasible"))
     if subject == "prediction":
         right, stated = (stated > 0.5) == truth, np.maximum(stated, 1 - stated)
     else:
@@ -206,16 +199,7 @@ def labelled_episodes(
             kept[label].append((states[chosen], actions[chosen]))
             have[label] += len(chosen)
         if min(have.values()) >= number:
-            return assemble(kept, number)
+            both = kept[True] + kept[False]
+            chosen_states, chosen_actions = map(np.concatenate, zip(*both, strict=True))
+            return chosen_states, chosen_actions, np.arange(2 * number) < number
     raise TaskError(shortage(task.name, have, number))
-
-
-def assemble(
-    kept: dict[bool, list[tuple[np.ndarray, np.ndarray]]], number: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One array of states, one of actions, and the labels."""
-    states, actions = (
-        np.concatenate([part[place] for label in (True, False) for part in kept[label]])
-        for place in (0, 1)
-    )
-    return states, actions, np.arange(2 * number) < number

@@ -27,7 +27,7 @@ from tacit.control.settings import PPO
 from tacit.control.trainer import Trainer
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
-from tacit.evaluation.evaluate import EXECUTED_EPISODES, FIRST_EXECUTED, execute
+from tacit.evaluation.evaluate import execute
 from tacit.evaluation.intervals import Estimate, rate_interval
 from tacit.evaluation.simulated_calibration import mixed
 from tacit.inference.constraint import Constraint
@@ -166,7 +166,5 @@ def transfer(
             paid = np.asarray(reward(seen), np.float32)
             earned = np.where(paid > 0, paid * (1 - costs), paid)
             run.learn(rollout._replace(costs=costs[..., None], rewards=earned))
-        rows = execute(
-            task, run.actor, episodes=EXECUTED_EPISODES, seed=FIRST_EXECUTED, threads=threads
-        )
+        rows = execute(task, run.actor, threads=threads)
     return rate_interval(int((rows[:, 2] > 0).sum()), len(rows))

@@ -15,13 +15,7 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.evaluation.evaluate import (
-    EXECUTED_EPISODES,
-    FIRST_EXECUTED,
-    evaluate,
-    execute,
-    summary,
-)
+from tacit.evaluation.evaluate import EXECUTED_EPISODES, evaluate, execute, summary
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.infer import infer
 from tacit.inference.loop import Inference
@@ -86,8 +80,14 @@ def tradeoff(
         check_confidence(level)
     chosen = chosen_method(method, task)
     if not isinstance(chosen, Method):
+        # Every level is computed by itself.
+        reports = [
+            evaluate(infer(task, demonstrations, method=chosen, confidence=level, seed=seed))
+            for level in levels
+        ]
         return [
-            choice_of(task, demonstrations, level, method=chosen, seed=seed) for level in levels
+            Choice(level, report.violation, report.feasible_reward)
+            for level, report in zip(levels, reports, strict=True)
         ]
     if not chosen.any_confidence:
         raise ArgumentError(
@@ -108,27 +108,7 @@ def tradeoff(
 
 def played(level: float, run: Inference, threads: int | None) -> Choice:
     """What the run's policy does in fresh episodes."""
-    rows = execute(
-        run.task,
-        run.result().policy,
-        episodes=EXECUTED_EPISODES,
-        seed=FIRST_EXECUTED,
-        threads=threads,
-    )
-    report = summary(rows)
+    policy = run.result().policy
+    report = summary(execute(run.task, policy, episodes=EXECUTED_EPISODES, threads=threads))
     known = report.violation.value == report.violation.value
     return Choice(level, report.violation, report.feasible_reward if known else report.reward)
-
-
-def choice_of(
-    task: TabularTask | SimulatedTask,
-    demonstrations: Trajectories,
-    level: float,
-    *,
-    method: NamedMethod,
-    seed: int,
-) -> Choice:
-    """What an exact method gives at one level; every level is computed by itself."""
-    result = infer(task, demonstrations, method=method, confidence=level, seed=seed)
-    report = evaluate(result)
-    return Choice(level, report.violation, report.feasible_reward)
