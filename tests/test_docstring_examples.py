@@ -21,6 +21,7 @@ def test_there_are_functions():
     assert {"infer", "evaluate", "make", "sufficient"} <= set(FUNCTIONS)
 
 
+@pytest.mark.usefixtures("hasty_imitation")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_example_gives_what_it_says(name):
     (found,) = examples_of(name)

@@ -38,10 +38,7 @@ def rules(run: tyro.conf.Positional[Path], confidence: float | None = None) -> N
 
 
 def calibrate(
-    folder: tyro.conf.Positional[Path],
-    experts: Path,
-    rate: float = 0.9,
-    out: Path | None = None,
+    folder: tyro.conf.Positional[Path], experts: Path, rate: float = 0.9, out: Path | None = None
 ) -> None:
     """Check a learned constraint with held-out demonstrations, and adjust it on request.
 

@@ -5,13 +5,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.command_line.console import (
-    percent,
-    progress_bar,
-    show_facts,
-    show_note,
-    watched,
-)
+from tacit.command_line.console import percent, progress_bar, show_facts, show_note, watched
 from tacit.command_line.inputs import Options, Pairs, TaskName, find_task, importable, ppo_with
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask

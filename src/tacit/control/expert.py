@@ -77,13 +77,11 @@ def train_expert(
 ) -> Expert:
     """Find the best policy under the true cost (equation 4).
 
-    >>> expert = train_expert(tacit.make("Chain", length=9, limit=-2, horizon=10))
-    >>> round(expert.violation, 3)
+    >>> round(train_expert(tacit.make("Chain", length=9, limit=-2, horizon=10)).violation, 3)
     0.018
 
-    On a table the answer is exact. On a simulator the policy is trained by PPO-Lagrange; of the one
-    with the highest feasible reward over 100 episodes of training and the last one, the better in a
-    test without exploration is kept.
+    On a table it is exact. On a simulator PPO-Lagrange trains it; of the best one of 100 episodes
+    of training and the last, the one that is better without exploration is kept.
 
     Arguments:
         task: from `tacit.make`.
@@ -101,10 +99,8 @@ def train_expert(
         return Expert(task, policy, violation, reward, multiplier=multiplier)
     check_training(seed, settings)
     check_rule(task)
-    settings = settings or expert_preset(task)
-    trainer = simulated_expert.train(
-        task, settings, seed=seed, folder=folder, threads=threads, progress=progress, notice=notice
-    )
+    kept = {"folder": folder, "threads": threads, "progress": progress, "notice": notice}
+    trainer = simulated_expert.train(task, settings or expert_preset(task), seed=seed, **kept)
     actor, measured, facts = simulated_expert.best_of(trainer, threads)
     if folder is not None:
         actor.save(Path(folder) / ACTOR_FILE, facts)

@@ -22,12 +22,7 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, TaskError
 from tacit.evaluation.evaluate import task_to_judge
 from tacit.evaluation.intervals import finite
-from tacit.evaluation.simulated_calibration import (
-    Aggregate,
-    aggregated,
-    shortage,
-    stated_and_true,
-)
+from tacit.evaluation.simulated_calibration import Aggregate, aggregated, shortage, stated_and_true
 from tacit.inference.result import Result
 
 Subject = Literal["prediction", "feasible"]
@@ -87,10 +82,8 @@ def calibration_table(
     Bins are open below and closed above, ((m - 1) / M, m / M], as in Guo et al.; 0 is in the first.
     """
     stated, truth = check_labelled(probabilities, labels)
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
-        raise ArgumentError(f"bins must be a whole number of at least 1, not {bins!r}")
-    if subject not in ("prediction", "feasible"):
-        raise ArgumentError(f"subject must be 'prediction' or 'feasible', not {subject!r}")
+    bins = check_count("bins", bins)
+    check_choice("subject", subject, ("prediction", "feasible"))
     if subject == "prediction":
         right, stated = (stated > 0.5) == truth, np.maximum(stated, 1 - stated)
     else:
@@ -138,10 +131,13 @@ def calibration_error(
     """ECE of the constraint on `number` feasible and as many infeasible trajectories.
 
     The stated probability of a trajectory is made from phi(s_t, a_t) of its T steps, its label is
-    the true rule's (which on simulated tasks looks at where a step leads). The paper does not
-    say whose trajectories it simulates. Ours come, as equally as both kinds allow, from the
-    result's own policy, the same with a share of its actions random (every second one on tables;
-    20 % and 50 % on simulators), random actions, and `behaviours`.
+    the true rule's. The paper does not say whose trajectories it simulates. Ours come, as equally
+    as both kinds allow, from the result's own policy, the same with random actions mixed in, random
+    actions alone, and `behaviours`.
+
+    >>> task = tacit.make("Chain", length=9, limit=-2, horizon=10)
+    >>> calibration_error(tacit.infer(task, tacit.collect(tacit.train_expert(task), 9, seed=1))) < 1
+    True
 
     Arguments:
         result: from `tacit.infer` or `tacit.load`.
@@ -150,24 +146,22 @@ def calibration_error(
         confidence: to read the constraint at, by default its own.
         subject: see `expected_calibration_error`.
         aggregate: from steps to trajectories, see `simulated_calibration.aggregated`.
-        behaviours: on simulated tasks, more policies (functions of a batch of observations, or
-            agents with `predict`), for example one trained without the rule.
+        behaviours: on simulated tasks, more policies, for example one trained without the rule.
         seed: of everything random; on simulated tasks, the first of the episodes' seeds.
-        threads: for the simulator, None for all cores; it does not change the numbers.
+        threads: for the simulator.
     """
     check_choice("aggregate", aggregate, ("product", "mean", "worst"))
     number = check_count("number", number)
+    asked: Any = {"number": number, "confidence": confidence, "aggregate": aggregate}
     if isinstance(result.policy, TablePolicy):
         if task is not None or len(behaviours):
             raise ArgumentError("`task` and `behaviours` are for results on simulated tasks only")
-        stated, feasible = tabular_stated(result, number, confidence, aggregate, seed)
+        stated, feasible = tabular_stated(result, **asked, seed=seed)
     else:
         stated, feasible = stated_and_true(
             result,
             task_to_judge(result, task),
-            number=number,
-            confidence=confidence,
-            aggregate=aggregate,
+            **asked,
             behaviours=behaviours,
             seed=check_seed(seed),
             threads=threads,
@@ -206,16 +200,7 @@ def labelled_episodes(
             kept[label].append((states[chosen], actions[chosen]))
             have[label] += len(chosen)
         if min(have.values()) >= number:
-            return assemble(kept, number)
+            both = kept[True] + kept[False]
+            chosen_states, chosen_actions = map(np.concatenate, zip(*both, strict=True))
+            return chosen_states, chosen_actions, np.arange(2 * number) < number
     raise TaskError(shortage(task.name, have, number))
-
-
-def assemble(
-    kept: dict[bool, list[tuple[np.ndarray, np.ndarray]]], number: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One array of states, one of actions, and the labels."""
-    states, actions = (
-        np.concatenate([part[place] for label in (True, False) for part in kept[label]])
-        for place in (0, 1)
-    )
-    return states, actions, np.arange(2 * number) < number

@@ -55,6 +55,14 @@ class Calibration:
 def calibrate(constraint: Constraint, held_out: Trajectories, *, rate: float = 0.9) -> Calibration:
     """Check `constraint`, and loosen it until fresh episodes satisfy it at a rate.
 
+    >>> task = tacit.make("BlockedPoint", horizon=20)
+    >>> expert = tacit.Expert(task, lambda seen: np.array([-0.8, 0.5]) - seen)
+    >>> price = tacit.Multiplier(kind="share", budget_per="worst")
+    >>> few = tacit.PPO(steps=1600, worlds=16, rollout=20, minibatch=80, multiplier=price)
+    >>> rule = tacit.infer(task, tacit.collect(expert, 20, seed=1), forward=few).constraint
+    >>> calibrate(rule, tacit.collect(expert, 20, seed=2), rate=0.8).satisfied > 0.5
+    True
+
     Arguments:
         constraint: learned from *other* demonstrations of the same experts.
         held_out: demonstrations that were not used to learn it.

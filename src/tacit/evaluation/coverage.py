@@ -8,13 +8,7 @@ from numpy.typing import ArrayLike
 from tacit.control.planning import soft_value_iteration, visit_probability
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
-from tacit.evaluation.intervals import (
-    Estimate,
-    check_level,
-    finite,
-    rate_interval,
-    ratio_intervals,
-)
+from tacit.evaluation.intervals import Estimate, check_level, finite, rate_interval, ratio_intervals
 from tacit.precision import in_double_precision
 
 

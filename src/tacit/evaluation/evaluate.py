@@ -112,10 +112,7 @@ def learned_rule(result: Result) -> Constraint | None:
 
 
 def evaluate_table(
-    policy: TablePolicy,
-    task: TabularTask | SimulatedTask | None,
-    episodes: int | None,
-    seed: int,
+    policy: TablePolicy, task: TabularTask | SimulatedTask | None, episodes: int | None, seed: int
 ) -> Evaluation:
     """Exactly, or by rolling out episodes."""
     if not isinstance(task, TabularTask):
@@ -167,7 +164,12 @@ def check_episodes(episodes: int) -> int:
 
 
 def execute(
-    task: SimulatedTask, policy: Any, *, episodes: int, seed: int, threads: int | None = None
+    task: SimulatedTask,
+    policy: Any,
+    *,
+    episodes: int = EXECUTED_EPISODES,
+    seed: int = FIRST_EXECUTED,
+    threads: int | None = None,
 ) -> Float[np.ndarray, "m 4"]:
     """Reward, feasible reward (0 if violated), violated and length of each episode."""
     played = executed(task, policy, episodes=episodes, seed=seed, threads=threads)

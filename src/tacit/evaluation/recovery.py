@@ -27,7 +27,7 @@ from tacit.control.settings import PPO
 from tacit.control.trainer import Trainer
 from tacit.environments.task import SimulatedTask
 from tacit.errors import TaskError
-from tacit.evaluation.evaluate import EXECUTED_EPISODES, FIRST_EXECUTED, execute
+from tacit.evaluation.evaluate import execute
 from tacit.evaluation.intervals import Estimate, rate_interval
 from tacit.evaluation.simulated_calibration import mixed
 from tacit.inference.constraint import Constraint
@@ -49,6 +49,14 @@ def recovery(
     threads: int | None = None,
 ) -> float:
     """Area under the ROC curve of the learned doubt against the true cost; 1/2 is chance.
+
+    >>> task = tacit.make("BlockedPoint", horizon=20)
+    >>> expert = tacit.Expert(task, lambda seen: np.array([-0.8, 0.5]) - seen)
+    >>> price = tacit.Multiplier(kind="share", budget_per="worst")
+    >>> few = tacit.PPO(steps=1600, worlds=16, rollout=20, minibatch=80, multiplier=price)
+    >>> rule = tacit.infer(task, tacit.collect(expert, 20, seed=1), forward=few).constraint
+    >>> recovery(rule, task, [expert.policy, lambda seen: 0 * seen - 1]) > 0.5
+    True
 
     Arguments:
         constraint: to be judged.
@@ -146,6 +154,15 @@ def transfer(
 
     It learns by PPO-Lagrange; what it earns counts as far as the step is feasible.
 
+    >>> task = tacit.make("BlockedPoint", horizon=20)
+    >>> expert = tacit.Expert(task, lambda seen: np.array([-0.8, 0.5]) - seen)
+    >>> price = tacit.Multiplier(kind="share", budget_per="worst")
+    >>> few = tacit.PPO(steps=1600, worlds=16, rollout=20, minibatch=80, multiplier=price)
+    >>> rule = tacit.infer(task, tacit.collect(expert, 20, seed=1), forward=few).constraint
+    >>> share = transfer(rule, task, lambda rollout: rollout.observations[..., 1], forward=few)
+    >>> 0 <= share <= 1
+    True
+
     Arguments:
         constraint: all that it is told of the rule.
         task: what it acts in; its true costs are measured only.
@@ -166,7 +183,5 @@ def transfer(
             paid = np.asarray(reward(seen), np.float32)
             earned = np.where(paid > 0, paid * (1 - costs), paid)
             run.learn(rollout._replace(costs=costs[..., None], rewards=earned))
-        rows = execute(
-            task, run.actor, episodes=EXECUTED_EPISODES, seed=FIRST_EXECUTED, threads=threads
-        )
+        rows = execute(task, run.actor, threads=threads)
     return rate_interval(int((rows[:, 2] > 0).sum()), len(rows))

@@ -15,13 +15,7 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.evaluation.evaluate import (
-    EXECUTED_EPISODES,
-    FIRST_EXECUTED,
-    evaluate,
-    execute,
-    summary,
-)
+from tacit.evaluation.evaluate import EXECUTED_EPISODES, evaluate, execute, summary
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.infer import infer
 from tacit.inference.loop import Inference
@@ -68,6 +62,10 @@ def tradeoff(
 ) -> list[Choice]:
     """Violation and feasible reward at several confidences, the lowest first.
 
+    >>> task = tacit.make("Chain", length=9, limit=-2, horizon=10)
+    >>> tradeoff(task, tacit.collect(tacit.train_expert(task), 9, seed=1))[0].confidence
+    0.1
+
     Arguments:
         task: from `tacit.make`.
         demonstrations: what the experts did.
@@ -86,17 +84,13 @@ def tradeoff(
         check_confidence(level)
     chosen = chosen_method(method, task)
     if not isinstance(chosen, Method):
-        return [
-            choice_of(task, demonstrations, level, method=chosen, seed=seed) for level in levels
-        ]
+        return [computed(task, demonstrations, chosen, level, seed) for level in levels]
     if not chosen.any_confidence:
         raise ArgumentError(
             f"method {chosen.name!r} with these settings answers at one confidence only"
         )
-    choices = []
-    with Inference.of(
-        task, demonstrations, chosen, levels[-1], seed=seed, forward=forward, threads=threads
-    ) as run:
+    choices, asked = [], {"seed": seed, "forward": forward, "threads": threads}
+    with Inference.of(task, demonstrations, chosen, levels[-1], **asked) as run:
         run.finish(folder, progress)
         for level in reversed(levels):
             if level != levels[-1]:
@@ -106,29 +100,22 @@ def tradeoff(
     return choices[::-1]
 
 
-def played(level: float, run: Inference, threads: int | None) -> Choice:
-    """What the run's policy does in fresh episodes."""
-    rows = execute(
-        run.task,
-        run.result().policy,
-        episodes=EXECUTED_EPISODES,
-        seed=FIRST_EXECUTED,
-        threads=threads,
-    )
-    report = summary(rows)
-    known = report.violation.value == report.violation.value
-    return Choice(level, report.violation, report.feasible_reward if known else report.reward)
-
-
-def choice_of(
+def computed(
     task: TabularTask | SimulatedTask,
     demonstrations: Trajectories,
-    level: float,
-    *,
     method: NamedMethod,
+    level: float,
     seed: int,
 ) -> Choice:
-    """What an exact method gives at one level; every level is computed by itself."""
+    """What a method gives that computes; every level is computed by itself."""
     result = infer(task, demonstrations, method=method, confidence=level, seed=seed)
     report = evaluate(result)
     return Choice(level, report.violation, report.feasible_reward)
+
+
+def played(level: float, run: Inference, threads: int | None) -> Choice:
+    """What the run's policy does in fresh episodes."""
+    policy = run.result().policy
+    report = summary(execute(run.task, policy, episodes=EXECUTED_EPISODES, threads=threads))
+    known = report.violation.value == report.violation.value
+    return Choice(level, report.violation, report.feasible_reward if known else report.reward)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.errors import ArgumentError
-from tacit.evaluation.intervals import Estimate, finite, mean_interval, rate_interval
+from tacit.evaluation.intervals import Estimate, finite, rate_interval
 from tacit.precision import in_double_precision
 
 ROW_SUM_TOLERANCE = 1e-5  # a float32 policy is off by about 1e-7
@@ -24,7 +24,8 @@ class Performance:
     Attributes:
         violation: probability that at least one step of the episode violates.
         reward: expected reward of an episode, violated or not.
-        feasible_reward: expected reward of an episode, counting violated ones as 0.
+        feasible_reward: expected reward of an episode, counting violated ones as 0. The paper does
+            not say whether they are dropped or count as 0; the benchmark's code counts them as 0.
     """
 
     violation: float
@@ -36,17 +37,6 @@ def violation_rate(trajectories: Trajectories, *, level: float = 0.95) -> Estima
     """The share of episodes with at least one step whose true cost is above zero."""
     violated = trajectories.violated
     return rate_interval(int(violated.sum()), len(violated), level)
-
-
-def feasible_reward(trajectories: Trajectories, *, level: float = 0.95, seed: int = 0) -> Estimate:
-    """The mean over all episodes of the episode's reward, 0 where it violates.
-
-    The paper does not say whether violated episodes are dropped or count as 0; the benchmark's
-    code counts them as 0, and so do we.
-    """
-    return mean_interval(
-        np.where(trajectories.violated, 0.0, trajectories.returns), level=level, seed=seed
-    )
 
 
 def performance_of(

@@ -16,11 +16,7 @@ from tacit.inference.counts.many_data_sets import learn_beliefs
 from tacit.inference.counts.model import VisitCounts
 from tacit.inference.infer import infer
 from tacit.inference.result import Result
-from tacit.reports.confidence_curves import (
-    band_of,
-    confidence_curves,
-    coverage_against_confidence,
-)
+from tacit.reports.confidence_curves import band_of, confidence_curves, coverage_against_confidence
 from tacit.reports.feasibility import MapPanel, constraint_maps
 from tacit.reports.number_curve import reward_against_number
 from tacit.reports.page import Fact, Page, Section

@@ -17,15 +17,7 @@ from tacit.control.expert import Expert, collect
 from tacit.control.settings import PPO
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, StorageError, TacitError
-from tacit.experiments.methods_cell import (
-    NAMES,
-    NONE,
-    SETTINGS,
-    Cell,
-    Comparison,
-    Record,
-    run_cell,
-)
+from tacit.experiments.methods_cell import NAMES, NONE, SETTINGS, Cell, Comparison, Record, run_cell
 from tacit.experiments.methods_table import command_for, markdown, performance, summaries
 from tacit.inference.experts import ExpertSteps, fingerprint
 from tacit.runs.atomic_write import atomic_write
@@ -268,11 +260,7 @@ def collect_idle(comparison: Comparison, file: Path) -> None:
 
 
 def write_all(
-    out: Path,
-    comparison: Comparison,
-    records: list[Record],
-    threads: int | None,
-    processes: int,
+    out: Path, comparison: Comparison, records: list[Record], threads: int | None, processes: int
 ) -> None:
     """Write the numbers for programs, and tables for people."""
     methods, seeds = (

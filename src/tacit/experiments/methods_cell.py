@@ -21,7 +21,7 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.registry import make
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, StorageError, TacitError, TaskError
-from tacit.evaluation.evaluate import EXECUTED_EPISODES, FIRST_EXECUTED, execute
+from tacit.evaluation.evaluate import execute
 from tacit.inference.infer import infer
 from tacit.inference.method import Method, find_method
 from tacit.runs.json_file import read_json, write_json
@@ -187,16 +187,13 @@ def run_cell(cell: Cell, comparison: Comparison, *, threads: int | None = None) 
     task = comparison.make_task()
     learn = learn_nothing if cell.method == NONE else learn_constraint
     learnt = learn(cell, comparison, task, threads)
-    execution = execute(
-        task, learnt.policy, episodes=EXECUTED_EPISODES, seed=FIRST_EXECUTED, threads=threads
-    )
     record = Record(
         method=cell.method,
         seed=cell.seed,
         steps=learnt.steps,
         minutes=learnt.minutes,
         training=learnt.training.tolist(),
-        execution=execution.tolist(),
+        execution=execute(task, learnt.policy, threads=threads).tolist(),
         settings=learnt.settings,
         versions=installed_versions(),
     )

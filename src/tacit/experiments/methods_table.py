@@ -188,7 +188,7 @@ def caption(comparison: Comparison, records: Sequence[Record]) -> str:
     learning = [record for record in records if record.method != NONE]
     sentences = [
         f"Execution: {len(records[0].execution)} fresh episodes per seed without exploration; "
-        "training: the last 100 episodes.",
+        "training: the last 100 episodes."
     ]
     if learning:
         sentences.append(

@@ -22,13 +22,7 @@ from tacit.errors import ArgumentError, TaskError
 from tacit.evaluation.calibration import calibration_error
 from tacit.evaluation.recovery import SeenSteps, recovered, seen_steps
 from tacit.experiments.methods import Progress
-from tacit.experiments.methods_cell import (
-    METHODS,
-    NONE,
-    Cell,
-    Comparison,
-    learn_nothing,
-)
+from tacit.experiments.methods_cell import METHODS, NONE, Cell, Comparison, learn_nothing
 from tacit.experiments.methods_table import REFERENCE, SEEDS_FOR_TESTS, student_interval, t_test
 from tacit.inference.constraint import Constraint
 from tacit.inference.method import find_method

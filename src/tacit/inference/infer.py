@@ -72,9 +72,8 @@ def infer(
         check_unused(chosen, task, forward=forward, threads=threads)
         return learn_exactly(task, demonstrations, chosen, confidence, seed, folder)
     assert isinstance(chosen, Method)
-    with Inference.of(
-        task, demonstrations, chosen, confidence, seed=seed, forward=forward, threads=threads
-    ) as run:
+    asked = {"seed": seed, "forward": forward, "threads": threads}
+    with Inference.of(task, demonstrations, chosen, confidence, **asked) as run:
         run.finish(folder, progress, notice)
         result = run.result()
     if folder is not None:

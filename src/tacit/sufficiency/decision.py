@@ -21,8 +21,7 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.evaluation.evaluate import FIRST_EXECUTED, execute
-from tacit.evaluation.intervals import Estimate
+from tacit.evaluation.evaluate import execute
 from tacit.inference.constraint import Constraint
 from tacit.inference.counts.counts import TableMethod
 from tacit.inference.counts.model import VisitCounts, visits_of
@@ -62,9 +61,11 @@ def sufficient(
     """Are the demonstrations enough for a policy worth `reward` at `confidence`?
 
     Few demonstrations make a tight constraint and a policy of low value; more of them relax it
-    (section 3.2). The answer is yes when the policy learned from the data has at least the wanted
-    expected reward. Where policies learn by acting it takes less than twice as long as one
-    inference.
+    (section 3.2). The answer is yes when the policy learned from the data is worth the reward.
+
+    >>> task = tacit.make("Chain", length=9, limit=-2, horizon=10)
+    >>> sufficient(task, tacit.collect(tacit.train_expert(task), 20, seed=1), 0.8, reward=9).enough
+    False
 
     Arguments:
         task: the task.
@@ -72,8 +73,7 @@ def sufficient(
         confidence: lambda.
         reward: delta, the expected reward wanted.
         method: as for `tacit.infer`.
-        collect: called with a number to bring that many further demonstrations, again and again
-            until the answer is yes or `limit` is reached.
+        collect: brings as many further demonstrations as it is asked for, until the answer is yes.
         limit: the most demonstrations to hold.
         seed: of the random subsets, and of the simulation.
         forward: settings of PPO; None for those of the task.
@@ -141,25 +141,21 @@ def decide(
     seed: int,
 ) -> Answer:
     """The answer for the demonstrations at hand."""
-    number = len(demonstrations)
-    result = infer(
-        task,
-        demonstrations,
-        method=method,
-        confidence=confidence,
-        seed=seed,
-    )
+    number, best = len(demonstrations), best_reward(task)
+    result = infer(task, demonstrations, method=method, confidence=confidence, seed=seed)
     curve = learning_curve(task, demonstrations, confidence=confidence, method=method, seed=seed)
-    enough = curve.value.value >= wanted
-    if enough:
-        recommended, interval = number, None
-    elif wanted > best_reward(task):
-        recommended, interval = None, None
-    else:
-        recommended, interval = recommend(curve, wanted, seed)
+    value = curve.value
+    enough = value.value >= wanted
+    recommended, interval = number, None
+    if not enough:
+        recommended, interval = (None, None) if wanted > best else recommend(curve, wanted, seed)
+    reason = words(value, wanted, enough, recommended, interval)
+    if wanted > best and not enough:
+        found = worth_of(value, wanted)
+        reason = f"no: {found}; even without any rule the task gives at most {best:.4g}"
     return Answer(
         enough=bool(enough),
-        value=curve.value,
+        value=value,
         wanted=float(wanted),
         confidence=float(confidence),
         number=number,
@@ -168,8 +164,8 @@ def decide(
         recommended_interval=interval,
         largest_confidence=largest_confidence(task, demonstrations, wanted, method),
         curve=curve,
-        reason=in_words(task, curve.value, wanted, enough, recommended, interval),
-        history=(*history, (number, curve.value.value)),
+        reason=reason,
+        history=(*history, (number, value.value)),
         demonstrations=demonstrations,
     )
 
@@ -182,22 +178,6 @@ def largest_confidence(
     values = policy_values(task, counts, LEVELS, method)[:, 0]
     reached = np.flatnonzero(values >= wanted)
     return float(LEVELS[reached[-1]]) if len(reached) else None
-
-
-def in_words(
-    task: TabularTask,
-    value: Estimate,
-    wanted: float,
-    enough: bool,
-    recommended: int | None,
-    interval: tuple[int, int | None] | None,
-) -> str:
-    """The answer on a tabular task as a sentence."""
-    best = best_reward(task)
-    if wanted > best and not enough:
-        found = worth_of(value, wanted)
-        return f"no: {found}; even without any rule the task gives at most {best:.4g}"
-    return words(value, wanted, enough, recommended, interval)
 
 
 def best_reward(task: TabularTask) -> float:
@@ -297,9 +277,7 @@ def simulated_curve(
 
 def rewards_of(run: Inference, threads: int | None) -> Float[np.ndarray, " m"]:
     """What the run's policy earns in fresh episodes."""
-    return execute(
-        run.task, run.result().policy, episodes=EPISODES, seed=FIRST_EXECUTED, threads=threads
-    )[:, 0]
+    return execute(run.task, run.result().policy, episodes=EPISODES, threads=threads)[:, 0]
 
 
 def simulated_sizes(number: int) -> np.ndarray:
