@@ -151,21 +151,15 @@ def calibration_error(
         threads: for the simulator.
     """
     check_choice("aggregate", aggregate, ("product", "mean", "worst"))
-    number = check_count("number", number)
+    check_count("number", number)
     asked: Any = {"number": number, "confidence": confidence, "aggregate": aggregate}
     if isinstance(result.policy, TablePolicy):
         if task is not None or len(behaviours):
             raise ArgumentError("`task` and `behaviours` are for results on simulated tasks only")
         stated, feasible = tabular_stated(result, **asked, seed=seed)
     else:
-        stated, feasible = stated_and_true(
-            result,
-            task_to_judge(result, task),
-            **asked,
-            behaviours=behaviours,
-            seed=check_seed(seed),
-            threads=threads,
-        )
+        asked |= {"behaviours": behaviours, "seed": check_seed(seed), "threads": threads}
+        stated, feasible = stated_and_true(result, task_to_judge(result, task), **asked)
     return expected_calibration_error(stated, feasible, subject=subject)
 
 
