@@ -20,10 +20,7 @@ from tacit.errors import ArgumentError, TacitError
 ABOUT = "Learn the unwritten rules experts follow, at a confidence you choose."
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Learn a rule on a small example and write a report."),
-    "expert": (
-        "expert.Train",
-        "Train an expert on the true rule and write its demonstrations.",
-    ),
+    "expert": ("expert.Train", "Train an expert on the true rule and write its demonstrations."),
     "infer": ("infer.Infer", "Learn the rule that the experts obeyed, and a policy that keeps it."),
     "methods": ("methods", "List the methods, or the settings of one."),
     "rules": ("constraint", "Print the rules of a saved result."),

@@ -16,6 +16,7 @@ from tacit.command_line.console import (
     show_facts,
     show_table,
     warning_of,
+    worth,
 )
 from tacit.command_line.inputs import Options, find_task, importable
 from tacit.errors import ArgumentError, TaskError
@@ -115,14 +116,8 @@ class Evaluate:
 
 def phases(report: "Evaluation", promised: float | None) -> list[list[str]]:
     """Rows of name, training and execution; methods without a confidence promise nothing."""
-    columns = [
-        ["unknown"] * 3
-        if phase is None
-        else [percent(phase.violation), str(phase.reward), str(phase.feasible_reward)]
-        for phase in (report.training, report)
-    ]
-    names = ["violation of the true rule", "reward per episode", "feasible reward"]
-    rows = [list(row) for row in zip(names, *columns, strict=True)]
+    before = {} if report.training is None else worth(report.training)
+    rows = [[name, before.get(name, "unknown"), now] for name, now in worth(report).items()]
     if promised is not None and not math.isnan(float(report.violation)):
         kept = "kept" if report.violation <= promised else "BROKEN"
         rows.insert(1, [f"promise: at most {percent(promised)}", "", kept])

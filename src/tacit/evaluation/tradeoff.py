@@ -7,6 +7,7 @@ been learned is not learned again. K levels take 1 + (K - 1) / 4 runs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tacit.argument_checks import check_confidence
@@ -15,7 +16,7 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.evaluation.evaluate import EXECUTED_EPISODES, evaluate, execute, summary
+from tacit.evaluation.evaluate import EXECUTED_EPISODES, Evaluation, evaluate, execute, summary
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.infer import infer
 from tacit.inference.loop import Inference
@@ -81,14 +82,8 @@ def tradeoff(
     chosen = chosen_method(method, task)
     if not isinstance(chosen, Method):
         # Every level is computed by itself.
-        reports = [
-            evaluate(infer(task, demonstrations, method=chosen, confidence=level, seed=seed))
-            for level in levels
-        ]
-        return [
-            Choice(level, report.violation, report.feasible_reward)
-            for level, report in zip(levels, reports, strict=True)
-        ]
+        learn = partial(infer, task, demonstrations, method=chosen, seed=seed)
+        return [choice_of(level, evaluate(learn(confidence=level))) for level in levels]
     if not chosen.any_confidence:
         raise ArgumentError(
             f"method {chosen.name!r} with these settings answers at one confidence only"
@@ -102,13 +97,17 @@ def tradeoff(
             if level != levels[-1]:
                 run.continue_at(level, run.experts, SHARE)
                 run.finish(None, progress)
-            choices.append(played(level, run, threads))
+            choices.append(choice_of(level, played(run, threads)))
     return choices[::-1]
 
 
-def played(level: float, run: Inference, threads: int | None) -> Choice:
+def played(run: Inference, threads: int | None) -> Evaluation:
     """What the run's policy does in fresh episodes."""
     policy = run.result().policy
-    report = summary(execute(run.task, policy, episodes=EXECUTED_EPISODES, threads=threads))
+    return summary(execute(run.task, policy, episodes=EXECUTED_EPISODES, threads=threads))
+
+
+def choice_of(level: float, report: Evaluation) -> Choice:
+    """What a policy was seen to do; all its reward where nobody knows the rule."""
     known = report.violation.value == report.violation.value
     return Choice(level, report.violation, report.feasible_reward if known else report.reward)

@@ -249,10 +249,7 @@ class Postures(NamedTuple):
 
 
 def postures(
-    constraint: Constraint,
-    steps: SeenSteps,
-    quantity: int,
-    values: Float[np.ndarray, " n"],
+    constraint: Constraint, steps: SeenSteps, quantity: int, values: Float[np.ndarray, " n"]
 ) -> Postures:
     """Feasibility against one observed number, in postures of steps that kept and broke the rule.
 
