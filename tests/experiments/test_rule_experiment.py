@@ -118,9 +118,7 @@ VALUES = np.linspace(-2, 2, 9)
 
 
 def constraint(feasibility):
-    return SimpleNamespace(
-        feasibility=lambda seen, done, confidence: feasibility(seen).astype(np.float32)
-    )
+    return SimpleNamespace(feasibility=lambda seen, done: feasibility(seen).astype(np.float32))
 
 
 def test_a_rule_about_the_quantity_gives_one_curve_for_all_postures():

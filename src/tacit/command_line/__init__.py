@@ -20,11 +20,11 @@ from tacit.errors import ArgumentError, TacitError
 ABOUT = "Learn the unwritten rules experts follow, at a confidence you choose."
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Learn a rule on a small example and write a report."),
-    "expert": ("expert", "Train an expert on the true rule and write its demonstrations."),
+    "expert": ("expert.Train", "Train an expert on the true rule and write its demonstrations."),
     "infer": ("infer.Infer", "Learn the rule that the experts obeyed, and a policy that keeps it."),
     "methods": ("methods", "List the methods, or the settings of one."),
     "rules": ("constraint", "Print the rules of a saved result."),
-    "evaluate": ("evaluate", "Judge a saved result by the true rule."),
+    "evaluate": ("evaluate.Evaluate", "Judge a saved result by the true rule."),
     "calibrate": ("constraint", "Check a learned constraint with held-out demonstrations."),
     "sufficient": ("advice.Sufficient", "Say whether the demonstrations are enough."),
     "tradeoff": ("advice.Tradeoff", "Show what each confidence costs."),

@@ -60,6 +60,11 @@ def show_facts(title: str, facts: dict[str, str]) -> None:
     console.print(table)
 
 
+def show_text(text: str) -> None:
+    """Print text as it is, broken by the terminal only."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
 def show_note(sentence: str) -> None:
     """Print a sentence that the user should know of."""
     console.print(f"note: {sentence}", markup=False)
@@ -113,6 +118,15 @@ def facts_of(result: "Result") -> dict[str, str]:
     return exact_facts(result) if isinstance(result.policy, TablePolicy) else played_facts(result)
 
 
+def worth(report: "Evaluation") -> dict[str, str]:
+    """What a policy did, in words."""
+    return {
+        "violation of the true rule": percent(report.violation),
+        "reward per episode": str(report.reward),
+        "feasible reward": str(report.feasible_reward),
+    }
+
+
 def exact_facts(result: "Result", episodes: int | None = None, seed: int = 51) -> dict[str, str]:
     """The numbers of a policy of a table in words."""
     from tacit.evaluation.evaluate import evaluate as judged
@@ -125,13 +139,9 @@ def exact_facts(result: "Result", episodes: int | None = None, seed: int = 51) -
         allowed = model.allowed(confidence)
         about = "states" if model.rule_on == "state" else "state-action pairs"
         facts["allowed by the constraint"] = f"{allowed.sum()} of {allowed.size} {about}"
-    facts |= {
-        "violation of the true rule": f"{percent(report.violation)} "
-        f"(promise: at most {percent(1 - confidence)}, "
-        f"{'kept' if report.violation <= 1 - confidence else 'BROKEN'})",
-        "reward per episode": str(report.reward),
-        "feasible reward": str(report.feasible_reward),
-    }
+    facts |= worth(report)
+    kept = "kept" if report.violation <= 1 - confidence else "BROKEN"
+    facts["violation of the true rule"] += f" (promise: at most {percent(1 - confidence)}, {kept})"
     if "multiplier" in result.metrics:
         facts["price of a violated step"] = f"{result.metrics['multiplier']:.1f}"
     return facts
@@ -150,11 +160,7 @@ def played_facts(result: "Result") -> dict[str, str]:
         facts[RULE] = percent(report.rule_violation)
         for warning in warning_of(report, 1 - constraint.confidence):
             show_note(warning)
-    facts |= {
-        "violation of the true rule": percent(report.violation),
-        "reward per episode": str(report.reward),
-        "feasible reward": str(report.feasible_reward),
-    }
+    facts |= worth(report)
     if report.training is not None:
         facts |= {
             "violation while training": percent(report.training.violation),

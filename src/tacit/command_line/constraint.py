@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import gymnasium
 import tyro
 
-from tacit.command_line.console import console, percent, show_facts, show_written
+from tacit.command_line.console import console, percent, show_facts, show_text, show_written
 from tacit.command_line.inputs import importable, load_experts
 from tacit.errors import ArgumentError
 
@@ -29,12 +29,11 @@ def rules(run: tyro.conf.Positional[Path], confidence: float | None = None) -> N
     found = constraint.rules()
     known = [str(constraint.facts[name]) for name in ("method", "task") if name in constraint.facts]
     where = f" ({' on '.join(known)})" if known else ""
-    lines = [f"{run}{where} at confidence {constraint.confidence:g}:"]
-    lines += [f"{place}. {rule}" for place, rule in enumerate(found, start=1)]
+    show_text(f"{run}{where} at confidence {constraint.confidence:g}:")
+    for place, rule in enumerate(found, start=1):
+        show_text(f"{place}. {rule}")
     if not found:
-        lines.append("no rule: the experts avoided nothing that policies wanted to do")
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        show_text("no rule: the experts avoided nothing that policies wanted to do")
 
 
 def calibrate(

@@ -90,8 +90,6 @@ def data(
     """Look at demonstrations, write them in another format, or make up recordings.
 
     Args:
-        action: show and convert take demonstrations; synthesize-highway makes up driving
-            recordings in the layout of highD; import-highway writes what recorded drivers did as
-            demonstrations.
+        action: what to do.
     """
     action.run()

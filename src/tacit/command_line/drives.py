@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from jaxtyping import UInt8
 
     from tacit.highway.driving import Highway
-    from tacit.highway.highway_environment import HighwayEnvironment
     from tacit.highway.synthetic_traffic import SeenTraffic
 
 BUILT_IN = "built-in"
@@ -265,18 +264,14 @@ def frames(
     actions = recover_actions(highway.paths[number], np.array(chosen.velocity), chosen.dt)
     environment = HighwayEnvironment(highway.task, highway.scenarios, render_mode="rgb_array")
     environment.reset(options={"scenario": number})
-    ended, step = False, 0
-    while not ended:
-        if step % stride == 0:
-            yield picture(environment)
+    step, ended = 0, False
+    while True:
+        if ended or step % stride == 0:
+            drawn = environment.render()
+            assert drawn is not None
+            yield drawn
+        if ended:
+            return
         action = actions[step] if step < len(actions) else np.zeros(2)
         _, _, terminated, truncated, _ = environment.step(action.astype(np.float32))
         ended, step = terminated or truncated, step + 1
-    yield picture(environment)
-
-
-def picture(environment: "HighwayEnvironment") -> "UInt8[np.ndarray, 'height width 3']":
-    """What the environment draws."""
-    drawn = environment.render()
-    assert drawn is not None
-    return drawn

@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     from tacit.experiments.methods_cell import Comparison
 
 
+COVERAGE = {
+    "task": ("task", ""),
+    "N": ("experts", ""),
+    "level": ("confidence", "g"),
+    "violation": ("violation", ".3f"),
+    "at most": ("violation_high", ".3f"),
+    "reward": ("reward", ".2f"),
+    "joint": ("joint_coverage", ".2f"),
+    "point": ("pointwise_coverage", ".2f"),
+    "oracle": ("distance_to_oracle", ".2f"),
+}
+"""What is shown of the coverage experiment: columns of its table, and the form of numbers."""
+
+
 @dataclass(frozen=True)
 class Coverage:
     """Does a confidence level mean what it says? On small tasks that are computed exactly.
@@ -58,21 +72,8 @@ def show_coverage(rows: list[dict[str, Any]]) -> None:
     ]
     show_table(
         "Coverage of the default method (all others are in coverage.csv)",
-        ["task", "N", "level", "violation", "at most", "reward", "joint", "point", "oracle"],
-        [
-            [
-                row["task"],
-                str(row["experts"]),
-                f"{row['confidence']:g}",
-                f"{row['violation']:.3f}",
-                f"{row['violation_high']:.3f}",
-                f"{row['reward']:.2f}",
-                f"{row['joint_coverage']:.2f}",
-                f"{row['pointwise_coverage']:.2f}",
-                f"{row['distance_to_oracle']:.2f}",
-            ]
-            for row in shown
-        ],
+        list(COVERAGE),
+        [[f"{row[column]:{style}}" for column, style in COVERAGE.values()] for row in shown],
     )
 
 
@@ -279,9 +280,7 @@ def experiment(
 
     Args:
         action: run.
-        name: coverage: does a confidence level mean what it says? methods: which one is best?
-            confidence: does it mean that on a simulated task? rule: do the methods learn a rule,
-            or an imitation? drivers: what do recorded drivers hold to?
+        name: which experiment.
     """
     del action
     name.run()

@@ -2,6 +2,7 @@
 
 import importlib
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +16,8 @@ if TYPE_CHECKING:
     from tacit.control.expert import Expert
 
 
-def expert(
-    task: TaskName,
-    out: Path,
-    number: int = 100,
-    seed: int = 1,
-    folder: Path | None = None,
-    policy: str | None = None,
-    threads: int | None = None,
-    settings: Options = (),
-    train: Pairs = (),
-) -> None:
+@dataclass(frozen=True)
+class Train:
     """Train an expert on the true rule and write feasible demonstrations.
 
     Args:
@@ -42,61 +34,70 @@ def expert(
         settings: options of the task, as in --set noise_std=0.1 variant=benchmark.
         train: settings of PPO, as in --train steps=2000000 learning_rate=1e-4 multiplier.rate=0.05.
     """
-    from tacit.control.expert import check_request, collect
-    from tacit.demonstrations.trajectories import check_destination
 
-    check_request(number, seed)
-    check_destination(out)
-    chosen = find_task(task, settings)
-    trained = chosen_expert(chosen, out, seed, folder, policy, threads, train)
-    with progress_bar("collecting", number) as show:
-        demonstrations = collect(trained, number, seed=seed, threads=threads, progress=show)
-    demonstrations.save(out)
-    facts = expert_facts(trained) | {
-        "feasible episodes written": str(len(demonstrations)),
-        "their reward": f"{demonstrations.returns.mean():.2f}",
-        "episodes discarded": str(demonstrations.provenance["discarded"]),
-        "file": str(out),
-    }
-    show_facts(f"Expert on {chosen.name}", facts)
+    task: TaskName
+    out: Path
+    number: int = 100
+    seed: int = 1
+    folder: Path | None = None
+    policy: str | None = None
+    threads: int | None = None
+    settings: Options = ()
+    train: Pairs = ()
 
+    def run(self) -> None:
+        """Train and collect with bars, write, and show what was written."""
+        from tacit.control.expert import check_request, collect
+        from tacit.demonstrations.trajectories import check_destination
 
-def chosen_expert(
-    task: TabularTask | SimulatedTask,
-    out: Path,
-    seed: int,
-    folder: Path | None,
-    policy: str | None,
-    threads: int | None,
-    train: tuple[str, ...],
-) -> "Expert":
-    """The expert of a table, the user's own policy, or one that is trained now."""
-    from tacit.control.expert import Expert, train_expert
-    from tacit.control.play import as_function
-    from tacit.control.presets import expert_preset
-
-    if isinstance(task, TabularTask):
-        if train or policy or folder:
-            raise ArgumentError(
-                f"the expert of {task.name} is computed exactly: --train, --policy and --folder "
-                "are for simulated tasks"
+        check_request(self.number, self.seed)
+        check_destination(self.out)
+        task = find_task(self.task, self.settings)
+        expert = self.expert(task)
+        with progress_bar("collecting", self.number) as show:
+            demonstrations = collect(
+                expert, self.number, seed=self.seed, threads=self.threads, progress=show
             )
-        return train_expert(task, seed=seed)
-    if policy is not None:
-        if train or folder:
-            raise ArgumentError("with --policy nothing is trained: leave --train and --folder away")
-        return Expert(task, as_function(named_policy(policy)), facts={"policy": policy})
-    ppo = ppo_with(expert_preset(task), train)
-    with watched(f"training on {task.name}", ppo) as watch:
-        return train_expert(
-            task,
-            seed=seed,
-            settings=ppo,
-            folder=folder or out.with_name(f"{out.name}.run"),
-            threads=threads,
-            progress=watch,
-            notice=show_note,
-        )
+        demonstrations.save(self.out)
+        facts = expert_facts(expert) | {
+            "feasible episodes written": str(len(demonstrations)),
+            "their reward": f"{demonstrations.returns.mean():.2f}",
+            "episodes discarded": str(demonstrations.provenance["discarded"]),
+            "file": str(self.out),
+        }
+        show_facts(f"Expert on {task.name}", facts)
+
+    def expert(self, task: TabularTask | SimulatedTask) -> "Expert":
+        """The expert of a table, the user's own policy, or one that is trained now."""
+        from tacit.control.expert import Expert, train_expert
+        from tacit.control.play import as_function
+        from tacit.control.presets import expert_preset
+
+        if isinstance(task, TabularTask):
+            if self.train or self.policy or self.folder:
+                raise ArgumentError(
+                    f"the expert of {task.name} is computed exactly: --train, --policy and "
+                    "--folder are for simulated tasks"
+                )
+            return train_expert(task, seed=self.seed)
+        if self.policy is not None:
+            if self.train or self.folder:
+                raise ArgumentError(
+                    "with --policy nothing is trained: leave --train and --folder away"
+                )
+            act = as_function(named_policy(self.policy))
+            return Expert(task, act, facts={"policy": self.policy})
+        ppo = ppo_with(expert_preset(task), self.train)
+        with watched(f"training on {task.name}", ppo) as watch:
+            return train_expert(
+                task,
+                seed=self.seed,
+                settings=ppo,
+                folder=self.folder or self.out.with_name(f"{self.out.name}.run"),
+                threads=self.threads,
+                progress=watch,
+                notice=show_note,
+            )
 
 
 def named_policy(name: str) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from tacit.command_line.console import console, show_table
+from tacit.command_line.console import show_table, show_text
 from tacit.command_line.inputs import annotations_of, kind_in_words
 
 if TYPE_CHECKING:
@@ -51,18 +51,15 @@ def show_methods() -> None:
         ],
         words=True,
     )
-    console.print(
+    show_text(
         "`tacit methods NAME` lists the settings of a method. Where none is named, `counts` learns "
-        "on tables and `reach` elsewhere.",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+        "on tables and `reach` elsewhere."
     )
 
 
 def show_settings(kind: "type[NamedMethod]") -> None:
     """What the method is, and a row for every setting."""
-    console.print(first_sentence(kind), highlight=False, markup=False, soft_wrap=True)
+    show_text(first_sentence(kind))
     kinds, meanings = annotations_of(kind), meanings_of(kind)
     show_table(
         f"Settings of {kind.name}, as in --learn key=value",

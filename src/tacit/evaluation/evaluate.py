@@ -20,7 +20,6 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate, mean_interval, rate_interval
 from tacit.evaluation.violation import exact_performance
-from tacit.inference.constraint import Constraint
 from tacit.inference.ending import breaks
 from tacit.inference.result import Result
 
@@ -92,7 +91,9 @@ def evaluate(
         return evaluate_table(result.policy, task or result.task, episodes, seed)
     chosen = task_to_judge(result, task)
     number = EXECUTED_EPISODES if episodes is None else check_episodes(episodes)
-    rule = learned_rule(result)
+    # Only where the confidence is a promise about every step.
+    learned = result.constraint
+    rule = learned if learned.promises and not learned.over_time else None
     rows, broken = [], []
     for part in executed(chosen, result.policy, episodes=number, seed=seed, threads=threads):
         rows.append(summed(part))
@@ -103,12 +104,6 @@ def evaluate(
         training=summary(training) if len(training) else None,
         rule_violation=rate_interval(int(against.sum()), number) if rule else None,
     )
-
-
-def learned_rule(result: Result) -> Constraint | None:
-    """The constraint, if it is one whose confidence is a promise about every step."""
-    rule = result.constraint
-    return rule if rule.promises and not rule.over_time else None
 
 
 def evaluate_table(
@@ -198,9 +193,7 @@ def summed(episodes: Episodes) -> Float[np.ndarray, "m 4"]:
     violated = episodes.violated.astype(np.float64)
     if not episodes.costs.shape[-1]:
         violated[:] = np.nan
-    return np.stack([rewards, rewards * (1 - violated), violated, episodes.lengths], axis=1).astype(
-        np.float64
-    )
+    return np.stack([rewards, rewards * (1 - violated), violated, episodes.lengths], axis=1)
 
 
 def task_to_judge(result: Result, task: TabularTask | SimulatedTask | None) -> SimulatedTask:

@@ -7,6 +7,7 @@ been learned is not learned again. K levels take 1 + (K - 1) / 4 runs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tacit.argument_checks import check_confidence
@@ -15,7 +16,7 @@ from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
-from tacit.evaluation.evaluate import EXECUTED_EPISODES, evaluate, execute, summary
+from tacit.evaluation.evaluate import EXECUTED_EPISODES, Evaluation, evaluate, execute, summary
 from tacit.evaluation.intervals import Estimate
 from tacit.inference.infer import infer
 from tacit.inference.loop import Inference
@@ -77,45 +78,46 @@ def tradeoff(
         threads: for the simulator.
         progress: is told the numbers of every update.
     """
-    levels = sorted(confidences)
-    if not levels or len(set(levels)) < len(levels):
-        raise ArgumentError(f"confidences must be some that differ, not {list(confidences)}")
-    for level in levels:
-        check_confidence(level)
+    levels = sorted_levels(confidences)
     chosen = chosen_method(method, task)
     if not isinstance(chosen, Method):
-        return [computed(task, demonstrations, chosen, level, seed) for level in levels]
+        # Every level is computed by itself.
+        learn = partial(infer, task, demonstrations, method=chosen, seed=seed)
+        return [choice_of(level, evaluate(learn(confidence=level))) for level in levels]
     if not chosen.any_confidence:
         raise ArgumentError(
             f"method {chosen.name!r} with these settings answers at one confidence only"
         )
-    choices, asked = [], {"seed": seed, "forward": forward, "threads": threads}
-    with Inference.of(task, demonstrations, chosen, levels[-1], **asked) as run:
+    choices = []
+    with Inference.of(
+        task, demonstrations, chosen, levels[-1], seed=seed, forward=forward, threads=threads
+    ) as run:
         run.finish(folder, progress)
         for level in reversed(levels):
             if level != levels[-1]:
                 run.continue_at(level, run.experts, SHARE)
                 run.finish(None, progress)
-            choices.append(played(level, run, threads))
+            choices.append(choice_of(level, played(run, threads)))
     return choices[::-1]
 
 
-def computed(
-    task: TabularTask | SimulatedTask,
-    demonstrations: Trajectories,
-    method: NamedMethod,
-    level: float,
-    seed: int,
-) -> Choice:
-    """What a method gives that computes; every level is computed by itself."""
-    result = infer(task, demonstrations, method=method, confidence=level, seed=seed)
-    report = evaluate(result)
-    return Choice(level, report.violation, report.feasible_reward)
+def sorted_levels(confidences: Sequence[float]) -> list[float]:
+    """The confidences in order; an error if one is none, or is there twice."""
+    levels = sorted(confidences)
+    if not levels or len(set(levels)) < len(levels):
+        raise ArgumentError(f"confidences must be some that differ, not {list(confidences)}")
+    for level in levels:
+        check_confidence(level)
+    return levels
 
 
-def played(level: float, run: Inference, threads: int | None) -> Choice:
+def played(run: Inference, threads: int | None) -> Evaluation:
     """What the run's policy does in fresh episodes."""
     policy = run.result().policy
-    report = summary(execute(run.task, policy, episodes=EXECUTED_EPISODES, threads=threads))
+    return summary(execute(run.task, policy, episodes=EXECUTED_EPISODES, threads=threads))
+
+
+def choice_of(level: float, report: Evaluation) -> Choice:
+    """What a policy was seen to do; all its reward where nobody knows the rule."""
     known = report.violation.value == report.violation.value
     return Choice(level, report.violation, report.feasible_reward if known else report.reward)

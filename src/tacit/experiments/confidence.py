@@ -27,14 +27,8 @@ COLUMNS = ["N", "confidence", "violation", "at most", "worst seed", "feasible re
 class Row:
     """The measurements for one number of demonstrations at one confidence, over the seeds.
 
-    Fields:
-        number: N.
-        confidence: lambda.
-        seeds: how many.
-        violation: share of executed episodes that break the true rule.
-        worst: the highest violation of a seed.
-        reward: feasible reward of executed episodes.
-        training: violation in the last 100 episodes of training.
+    Violation and feasible reward are of executed episodes, `worst` is the highest violation of a
+    seed, and `training` the violation in the last 100 episodes of training.
     """
 
     number: int

@@ -137,13 +137,8 @@ def run_coverage(
 
     Writes settings.json, one file per cell (task and number of demonstrations) as soon as it is
     known, and at the end coverage.csv and coverage.svg.
-
-    Arguments:
-        out: the folder.
-        settings: what it runs over.
-        tasks: those of the lab by default.
-        progress: is told how many cells are finished, of how many, and which is next.
-        notice: is told if the folder was begun with other versions of libraries.
+    The tasks are those of the lab by default. `progress` is told how many cells are finished, of
+    how many, and which is next; `notice` if the folder was begun with other versions of libraries.
     """
     tasks = tasks or lab_tasks()
     asked = {**asdict(settings), "tasks": [identity(task) for task in tasks]}
@@ -217,12 +212,8 @@ def coverage_panels(
 ) -> Figure:
     """Draw violation, reward, coverage and distance to the oracle for one way of learning.
 
-    Arguments:
-        rows: the results, one mapping per task, number of demonstrations (`experts`) and
-            confidence, with the keys in `DRAWN`.
-        objective: which objective to show; the first one in the rows unless given.
-        votes: which kind of votes to show; the first one in the rows unless given.
-        reading: which reading of the belief to show; the first one in the rows unless given.
+    Rows are mappings, one per task, number of demonstrations (`experts`) and confidence, with the
+    keys in `DRAWN`. Of objective, votes and reading, the first in the rows is shown unless given.
     """
     chosen = choose(list(rows), {"objective": objective, "votes": votes, "reading": reading})
     tasks = list(dict.fromkeys(str(row["task"]) for row in chosen))

@@ -82,14 +82,8 @@ def learn_from_drivers(
 ) -> Drivers:
     """Learn from all drivers of a driving task, once, at the highest confidence.
 
-    Arguments:
-        task: e.g. `make("HighwayDistance", recordings=..., split="all", egos="all")`.
-        confidences: to read the constraint at.
-        forward: settings of PPO; None for `driving_settings`.
-        seed: of everything random.
-        folder: where to keep the run.
-        threads: for the simulator.
-        progress: is told the numbers of every update.
+    The task is as `make("HighwayDistance", recordings=..., split="all", egos="all")` makes it, the
+    settings of PPO are those of `driving_settings` unless given.
     """
     recovered = drive(highway_of(task))
     if not len(following(recovered.trajectories)):
@@ -227,11 +221,7 @@ def driving_map(
 ) -> Figure:
     """One panel for each confidence: blue where driving is held to be feasible, red where not.
 
-    Arguments:
-        gaps: metres to the leader.
-        speeds: m/s.
-        maps: confidence -> feasibility.
-        seen: (gap, speed) of drivers, drawn as points.
+    Gaps are in metres, speeds in m/s; what drivers had (`seen`) is drawn as points.
     """
     figure = new_figure(3.9, width=8.2)
     panels = figure.subplots(1, len(maps), sharey=True, squeeze=False)[0]

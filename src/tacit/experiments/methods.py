@@ -47,15 +47,9 @@ def run_methods(
     Each of these cells has a run folder, cells/METHOD-SEED, and once it is finished a record beside
     it. Methods and seeds may be added later. At the end methods.json and methods.md are written.
 
-    Arguments:
-        out: the folder.
-        comparison: what all cells share.
-        methods: `none` (PPO without any constraint) or names of methods.
-        seeds: one cell of each method for each.
-        processes: cells that run at a time; with 1 they run in this process.
-        threads: for the simulator of each cell, None for all cores.
-        progress: is told how many cells are finished, of how many, and which are running.
-        notice: is told a sentence about every cell that is finished.
+    So many `processes` run at a time, each cell with so many `threads` for the simulator (None for
+    all cores); with one process the cells run in this one. `progress` is told how many cells are
+    finished, of how many, and which are running; `notice` a sentence about each that is finished.
     """
     out = Path(out)
     cells = [Cell(out, method, seed) for seed in seeds for method in methods]

@@ -141,13 +141,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Cell:
-    """One method with one seed, in the folder of a comparison.
-
-    Fields:
-        out: the folder.
-        method: its name.
-        seed: of everything random.
-    """
+    """One method with one seed, in the folder `out` of a comparison."""
 
     out: Path
     method: str

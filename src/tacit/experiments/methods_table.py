@@ -31,19 +31,9 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Summary:
-    """Means of one method over all seeds; None where nothing is known.
+    """Means of one method over all seeds, in execution; None where nothing is known.
 
-    Fields:
-        method: its name.
-        seeds: how many.
-        training_violation: share of the last episodes of training.
-        violation: in execution.
-        training_feasible_reward: of the last episodes of training.
-        feasible_reward: in execution.
-        reward: in execution, violating episodes included.
-        minutes: of learning, mean.
-        p_feasible_reward: P of a t-test against `reach`, the default.
-        p_violation: P of the same test on the violation in execution.
+    Those of training are of its last episodes. `p_` is P of a t-test against `reach`, the default.
     """
 
     method: str

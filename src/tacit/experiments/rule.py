@@ -72,18 +72,10 @@ def run_rule(
 ) -> list[Row]:
     """Judge all finished runs in `runs` into `out`, or go on where it was stopped.
 
-    Writes rule.md, rule.json and postures.png.
-
-    Arguments:
-        out: a folder.
-        runs: the folder of a comparison (`tacit experiment run methods`), with PPO without any
-            constraint (`none`), which breaks the rule.
-        quantity: place in the observation of the number that the postures are moved along.
-        methods: whose runs are judged.
-        calibration: whether to measure the calibration error too: half a minute or more for each
-            run on a robot.
-        threads: for the simulator.
-        progress: is told how many runs are judged, of how many, and which is next.
+    Writes rule.md, rule.json and postures.png. The comparison must have runs of PPO without any
+    constraint (`none`), which breaks the rule. The postures are moved along the number at place
+    `quantity` of the observation. The calibration error takes half a minute or more for each run on
+    a robot.
     """
     out, runs, tell = Path(out), Path(runs), progress or (lambda *_: None)
     comparison = Comparison.of(runs)
@@ -257,29 +249,17 @@ class Postures(NamedTuple):
 
 
 def postures(
-    constraint: Constraint,
-    steps: SeenSteps,
-    quantity: int,
-    values: Float[np.ndarray, " n"],
-    *,
-    confidence: float | None = None,
-    seed: int = 0,
+    constraint: Constraint, steps: SeenSteps, quantity: int, values: Float[np.ndarray, " n"]
 ) -> Postures:
     """Feasibility against one observed number, in postures of steps that kept and broke the rule.
 
-    Arguments:
-        constraint: whose feasibility is drawn.
-        steps: where the postures come from, see `tacit.evaluation.recovery.seen_steps`; up to 200
-            of each kind are drawn.
-        quantity: its place in the observation.
-        values: what it is set to.
-        confidence: at which the constraint is asked; its own by default.
-        seed: of the draw.
+    The number at place `quantity` of the observation is set to each of the `values`. Up to 200
+    postures of each kind are drawn from the steps.
     """
     size = steps.observations.shape[1]
     if not 0 <= quantity < size:
         raise ArgumentError(f"quantity must be one of the {size} observed numbers, not {quantity}")
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     curves = []
     for kind in (~steps.broken, steps.broken):
         places = np.flatnonzero(kind)
@@ -289,5 +269,5 @@ def postures(
             for field in (steps.observations, steps.actions)
         )
         seen[..., quantity] = values[:, None]
-        curves.append(constraint.feasibility(seen, done, confidence))
+        curves.append(constraint.feasibility(seen, done))
     return Postures(*curves)

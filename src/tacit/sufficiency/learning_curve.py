@@ -20,6 +20,7 @@ SUBSETS = 8
 MOST_SIZES = 8
 EXPONENTS = (0.25, 0.5, 1.0, 2.0)
 MOST_TIMES_MORE = 100
+DRAWS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +65,15 @@ class LearningCurve:
         of_data = self.values[half].std(ddof=1) * np.sqrt(kept / (1 - kept))
         return float(np.hypot(of_data, self.noise))
 
-    def needed(self, wanted: float, *, seed: int, draws: int = 400) -> np.ndarray:
-        """[draws] numbers of demonstrations that may be needed to reach `wanted`; inf for never.
+    def needed(self, wanted: float, *, seed: int) -> np.ndarray:
+        """[DRAWS] numbers of demonstrations that may be needed to reach `wanted`; inf for never.
 
         Each draw resamples the random orders and moves the whole curve by what another data set
         of this size might have given (`spread`), then extends it; see `needed_number`.
         """
         generator = np.random.default_rng(seed)
-        orders = generator.integers(0, self.values.shape[1], (draws, self.values.shape[1]))
-        shifts = generator.standard_t(self.freedom, draws)
+        orders = generator.integers(0, self.values.shape[1], (DRAWS, self.values.shape[1]))
+        shifts = generator.standard_t(self.freedom, DRAWS)
         if len(self.sizes) > 1:
             shifts *= self.spread
         found = [

@@ -232,12 +232,7 @@ class Judge:
     """Takes steps of an environment, and asks the constraint about them in its own form.
 
     That is how demonstrations hold them: flat rows, actions within their box, numbers from 0.
-
-    Arguments:
-        constraint: what to ask.
-        confidence: to read it at; None for its own.
-        observation_space: of one environment.
-        action_space: likewise, `Box` or `Discrete`.
+    The spaces are those of one environment.
     """
 
     def __init__(
