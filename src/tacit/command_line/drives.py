@@ -148,10 +148,9 @@ class ImportHighway:
             "largest distance from the recorded path": f"{100 * recovered.error:.1f} cm",
             "violation": percent(violation_rate(recovered.trajectories)),
         }
-        for reason, number in recovered.dropped.items():
-            facts[f"left out: {reason}"] = str(number)
-        for reason, number in highway.skipped.items():
-            facts[f"windows without a driver: {reason}"] = str(number)
+        skipped = highway.skipped.items()
+        facts |= {f"left out: {reason}": str(n) for reason, n in recovered.dropped.items()}
+        facts |= {f"windows without a driver: {reason}": str(n) for reason, n in skipped}
         show_facts(str(self.out), facts)
 
 
