@@ -30,20 +30,16 @@ class Show:
     set: Options = ()
 
     def run(self) -> None:
-        """Print what is in the file, or write the picture."""
+        """Print sizes, rewards, violation and provenance of what is there, or write the picture."""
+        from tacit.evaluation.intervals import mean_interval
+        from tacit.evaluation.violation import violation_rate
+
         if (self.scenario is None) != (self.out is None):
             raise ArgumentError("--scenario and --out belong together: which drive, and which .gif")
         if self.scenario is not None and self.out is not None:
             options = dict(parse_setting(setting) for setting in self.set)
             show_scenario(str(self.file), self.scenario, self.out, options)
             return
-        self.show_demonstrations()
-
-    def show_demonstrations(self) -> None:
-        """Print sizes, rewards, violation and provenance."""
-        from tacit.evaluation.intervals import mean_interval
-        from tacit.evaluation.violation import violation_rate
-
         demonstrations = load_experts(self.file)
         lengths = demonstrations.lengths
         facts = {
@@ -79,8 +75,7 @@ class Convert:
         from tacit.demonstrations.trajectories import check_destination
 
         check_destination(self.out)
-        demonstrations = load_experts(self.file)
-        demonstrations.save(self.out)
+        load_experts(self.file).save(self.out)
         show_written(self.out)
 
 

@@ -61,7 +61,10 @@ class SynthesizeHighway:
 
         check_count("recordings", self.recordings)
         traffic = Traffic(self.seed, self.duration, self.lanes, self.flow, self.trucks)
-        refuse_recordings(self.out)
+        if self.out.exists() and not self.out.is_dir():
+            raise StorageError(f"{self.out}: is a file; choose a folder")
+        if any(self.out.glob("*_recordingMeta.csv")):
+            raise ArgumentError(f"{self.out}: has recordings already; choose another folder")
         rows = []
         total = round(self.recordings * self.duration)
         with progress_bar("seconds of traffic", total) as show:
@@ -76,14 +79,6 @@ class SynthesizeHighway:
                 rows.append(recording_row(number, seen))
         columns = ["recording", "vehicles", "trucks", "mean m/s", "above 40 m/s", "changes of lane"]
         show_table(f"Made-up recordings in {self.out}", columns, rows)
-
-
-def refuse_recordings(out: Path) -> None:
-    """Raise an error if `out` is no folder for new recordings."""
-    if out.exists() and not out.is_dir():
-        raise StorageError(f"{out}: is a file; choose a folder")
-    if any(out.glob("*_recordingMeta.csv")):
-        raise ArgumentError(f"{out}: has recordings already; choose another folder")
 
 
 def recording_row(number: int, seen: "SeenTraffic") -> list[str]:
@@ -148,10 +143,9 @@ class ImportHighway:
             "largest distance from the recorded path": f"{100 * recovered.error:.1f} cm",
             "violation": percent(violation_rate(recovered.trajectories)),
         }
-        for reason, number in recovered.dropped.items():
-            facts[f"left out: {reason}"] = str(number)
-        for reason, number in highway.skipped.items():
-            facts[f"windows without a driver: {reason}"] = str(number)
+        skipped = highway.skipped.items()
+        facts |= {f"left out: {reason}": str(n) for reason, n in recovered.dropped.items()}
+        facts |= {f"windows without a driver: {reason}": str(n) for reason, n in skipped}
         show_facts(str(self.out), facts)
 
 

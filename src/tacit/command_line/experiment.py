@@ -54,9 +54,7 @@ class Coverage:
         base = CoverageSettings.quick() if self.quick else CoverageSettings()
         if self.datasets is not None and self.datasets < 2:
             raise ArgumentError(f"datasets must be at least 2 for an interval, not {self.datasets}")
-        settings = CoverageSettings(
-            datasets=self.datasets or base.datasets, candidates=base.candidates, seed=self.seed
-        )
+        settings = replace(base, datasets=self.datasets or base.datasets, seed=self.seed)
         with progress_bar("coverage") as show:
             rows = run_coverage(self.out, settings, progress=show)
         show_coverage(rows)

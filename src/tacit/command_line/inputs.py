@@ -201,10 +201,8 @@ def method_with(
 
 def ppo_with(base: "PPO", settings: tuple[str, ...]) -> "PPO":
     """`base` with `key=value` changes; the multiplier's are written multiplier.key=value."""
-    prices = tuple(each for each in settings if each.startswith(PRICE))
-    others = tuple(each for each in settings if not each.startswith(PRICE))
-    changes = ppo_changes(others)
-    about_price = tuple(each.removeprefix(PRICE) for each in prices)
+    changes = ppo_changes(tuple(each for each in settings if not each.startswith(PRICE)))
+    about_price = tuple(each.removeprefix(PRICE) for each in settings if each.startswith(PRICE))
     price = read_fields(type(base.multiplier), about_price, "of the multiplier", "--train")
     multiplier = dataclasses.replace(base.multiplier, **price)
     return dataclasses.replace(base, **changes, multiplier=multiplier)

@@ -73,13 +73,7 @@ def recovery(
 
 
 class SeenSteps(NamedTuple):
-    """Steps of many kinds of behaviour.
-
-    Fields:
-        observations: what was seen before each.
-        actions: what was done.
-        broken: whether the true rule was broken there.
-    """
+    """Steps of many kinds of behaviour: what was seen, then done, and if it broke the true rule."""
 
     observations: Float[np.ndarray, "m o"]
     actions: Shaped[np.ndarray, "m ..."]

@@ -59,7 +59,10 @@ def stated_and_true(
     Behaviours take turns until there are enough of both kinds. From the second turn on, only those
     are played that have shown a kind of which there are too few, if any has.
     """
-    kinds = mixtures(result.policy, task, behaviours)
+    act = as_function(result.policy)
+    # Every behaviour with the share of its actions that are random.
+    kinds = [(act, share) for share in (0.0, *RANDOM_SHARES)]
+    kinds += [(as_function(behaviour), 0.0) for behaviour in behaviours]
     found = [{True: np.zeros(0), False: np.zeros(0)} for _ in kinds]
     for turn, episodes in batches(task, kinds, found, number, seed, threads):
         steps = result.constraint.feasibility(
@@ -104,15 +107,6 @@ def batches(
                 noisy = mixed(act, share, task.action_space, generator)
                 yield turn, play(worlds, noisy, seed=seed + WORLDS * batch)
                 batch += 1
-
-
-def mixtures(
-    policy: Any, task: SimulatedTask, behaviours: Sequence[Any]
-) -> tuple[tuple[Act, float], ...]:
-    """The behaviours as (policy, share of its actions that are random)."""
-    own = as_function(policy)
-    given = [(as_function(behaviour), 0.0) for behaviour in behaviours]
-    return ((own, 0.0), *((own, share) for share in RANDOM_SHARES), *given)
 
 
 def mixed(act: Act, share: float, space: gymnasium.Space, generator: np.random.Generator) -> Act:

@@ -335,9 +335,9 @@ def label_edges(places: np.ndarray, tasks: Sequence[str]) -> None:
     """Write titles over the first row, x labels under the last, task names at the left."""
     titles = ("Violation", "Reward", "Coverage", "Distance to oracle")
     below = ("confidence", "confidence", "confidence", "demonstrations")
-    for axes, title, across in zip(places[0], titles, below, strict=True):
-        axes.set_title(title, loc="left", fontsize=TITLE_SIZE, fontweight="bold", color=INK)
-        places[-1, list(places[0]).index(axes)].set_xlabel(across, fontsize=TICK_SIZE, color=INK)
+    for top, bottom, title, across in zip(places[0], places[-1], titles, below, strict=True):
+        top.set_title(title, loc="left", fontsize=TITLE_SIZE, fontweight="bold", color=INK)
+        bottom.set_xlabel(across, fontsize=TICK_SIZE, color=INK)
     for axes, task in zip(places[:, 0], tasks, strict=True):
         axes.set_ylabel(task, fontsize=TITLE_SIZE, fontweight="bold", color=INK, parse_math=False)
     for axes in places.ravel():

@@ -118,15 +118,11 @@ class Record:
     """The findings of one cell.
 
     Fields:
-        method: its name.
         seed: of everything random, the choice of demonstrations included.
-        steps: environment steps.
-        minutes: how long it learned.
         training: [m, 4] the last 100 episodes of training: reward, feasible reward (0 if violated),
             violated, length.
         execution: [100, 4] the same of fresh episodes without exploration.
         settings: everything that decides its numbers.
-        versions: of Python, tacit and the libraries.
     """
 
     method: str

@@ -45,12 +45,8 @@ NOT_ASKED = "not asked for"
 class Row:
     """The judgement of one run.
 
-    Fields:
-        method: its name.
-        seed: of the run.
-        recovery: area under the ROC curve, for each set of episodes.
-        calibration: the calibration error; None where there is none, see `reason`.
-        reason: why not.
+    Its recovery is the area under the ROC curve for each set of episodes. Where there is no
+    calibration error, it has a reason.
     """
 
     method: str
@@ -186,22 +182,18 @@ def summed_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     lines = []
     for method, own in by_method.items():
         line = [method, str(len(own))]
-        for of in (recoveries, calibrations):
-            values, reference = of(own), of(by_method.get(REFERENCE, []))
+        for name in ("recovery", "calibration"):
+            values, reference = per_run(own, name), per_run(by_method.get(REFERENCE, []), name)
             p = None if method == REFERENCE else t_test(values, reference)
             line += [spread(values), p_value(p)]
         lines.append(line)
     return SUMMED, lines
 
 
-def recoveries(rows: Sequence[Row]) -> np.ndarray:
-    """The recovery of each run."""
-    return np.array([np.mean(row.recovery) for row in rows])
-
-
-def calibrations(rows: Sequence[Row]) -> np.ndarray:
-    """The calibration error of each run that has one."""
-    return np.array([row.calibration for row in rows if row.calibration is not None])
+def per_run(rows: Sequence[Row], name: str) -> np.ndarray:
+    """The (mean) recovery or calibration of each run that has one."""
+    found = [getattr(row, name) for row in rows]
+    return np.array([np.mean(value) for value in found if value is not None])
 
 
 def spread(values: np.ndarray) -> str:

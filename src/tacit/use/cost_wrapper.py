@@ -178,13 +178,8 @@ class VectorCostWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
         if isinstance(infos.get("final_info"), dict):
             final = with_true_cost(infos["final_info"])
             infos["final_info"] = final | about(ended, costs, feasibilities)
-        return (
-            observations,
-            rewards,
-            terminated,
-            truncated,
-            infos | about(real, costs, feasibilities),
-        )
+        infos |= about(real, costs, feasibilities)
+        return observations, rewards, terminated, truncated, infos
 
 
 def with_true_cost(info: dict[str, Any]) -> dict[str, Any]:
@@ -257,8 +252,30 @@ class Judge:
         has_rows = known is not None and isinstance(known.observation, Box)
         self.by_number = isinstance(observation_space, Discrete) and not has_rows
         if known is not None:
-            check_fit(known, observation_space, self.flat_observations, self.flat_actions)
+            self.check_fit(known)
         self.table = self.tabulated()
+
+    def check_fit(self, known: Spaces) -> None:
+        """The sizes of the environment are those that the constraint was learned with."""
+        here = self.flat_observations.shape[0]
+        asked = (
+            f"the environment has observations of size {here} and actions {self.flat_actions}: "
+            "is it the same task with the same options?"
+        )
+        size = known.observation_size
+        if isinstance(known.observation, Discrete):
+            size = int(known.observation.n)
+            if not isinstance(self.observation_space, Discrete):
+                raise ArgumentError(
+                    f"the constraint is about {size} numbered states, the observations of the "
+                    f"environment are {self.observation_space}"
+                )
+        if size != here:
+            raise ArgumentError(
+                f"the constraint was learned from observations of size {size}; {asked}"
+            )
+        if size_of(known.action) != size_of(self.flat_actions):
+            raise ArgumentError(f"the constraint was learned from actions {known.action}; {asked}")
 
     def __call__(
         self, observations: Any, actions: Any, asked: Bool[np.ndarray, " n"] | None = None
@@ -353,34 +370,6 @@ def check_methods(constraint: object) -> None:
         raise ArgumentError(
             f"constraint must have the methods cost and feasibility, as `result.constraint` has; "
             f"{type(constraint).__name__} lacks them"
-        )
-
-
-def check_fit(
-    known: Spaces,
-    observation_space: gymnasium.Space[Any],
-    flat_observations: Box,
-    flat_actions: Box | Discrete,
-) -> None:
-    """The sizes of the environment are those that the constraint was learned with."""
-    here = f"observations of size {flat_observations.shape[0]} and actions {flat_actions}"
-    size = known.observation_size
-    if isinstance(known.observation, Discrete):
-        size = int(known.observation.n)
-        if not isinstance(observation_space, Discrete):
-            raise ArgumentError(
-                f"the constraint is about {size} numbered states, the observations of the "
-                f"environment are {observation_space}"
-            )
-    if size != flat_observations.shape[0]:
-        raise ArgumentError(
-            f"the constraint was learned from observations of size {size}; the environment has "
-            f"{here}: is it the same task with the same options?"
-        )
-    if size_of(known.action) != size_of(flat_actions):
-        raise ArgumentError(
-            f"the constraint was learned from actions {known.action}; the environment has {here}: "
-            f"is it the same task with the same options?"
         )
 
 
