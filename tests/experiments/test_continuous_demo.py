@@ -14,7 +14,7 @@ from tacit.experiments.continuous_demo import (
     continuous_page,
     rule_facts,
 )
-from tacit.inference.reach.rules import Rule
+from tacit.inference.reach.limits import Rule
 from tacit.reports.page import write_page
 
 pytestmark = pytest.mark.usefixtures("hasty_imitation")

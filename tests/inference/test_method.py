@@ -28,7 +28,7 @@ from tacit.inference.encoder.method import CAICRL
 from tacit.inference.inputs import Inputs
 from tacit.inference.method import ExactMethod, Judged, Learned, Moment, find_method
 from tacit.inference.result import Result
-from tacit.inference.trained import StepCosts
+from tacit.inference.trained_method import StepCosts
 from tacit.methods import METHODS
 from tacit.runs.tree_file import read_stored, write_tree
 

@@ -20,7 +20,7 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.evaluation.intervals import Estimate, mean_interval, rate_interval
 from tacit.evaluation.violation import exact_performance
-from tacit.inference.ending import breaks
+from tacit.inference.final_policy import breaks
 from tacit.inference.result import Result
 
 EXECUTED_EPISODES = 100

@@ -13,7 +13,7 @@ from tacit.evaluation.evaluate import Evaluation, evaluate
 from tacit.evaluation.tradeoff import Choice, tradeoff
 from tacit.experiments.demo import violation_fact
 from tacit.inference.infer import infer
-from tacit.inference.reach.rules import Rule
+from tacit.inference.reach.limits import Rule
 from tacit.inference.result import Result
 from tacit.reports.confidence_curves import Curve, number_panels
 from tacit.reports.feasibility import feasibility_curve

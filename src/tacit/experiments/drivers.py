@@ -17,8 +17,8 @@ from tacit.highway.observation import GAP_AHEAD, OBSERVATION_NAMES, SPEED, gap_a
 from tacit.highway.recorded_drivers import Recovered, drive
 from tacit.highway.recording import RecordingError
 from tacit.inference.infer import infer
+from tacit.inference.reach.limits import Rule
 from tacit.inference.reach.method import Reach
-from tacit.inference.reach.rules import Rule
 from tacit.inference.result import Result
 from tacit.reports.feasibility import feasibility_curve
 from tacit.reports.page import Fact, Page, Section

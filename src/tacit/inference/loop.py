@@ -33,8 +33,8 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError, DivergenceError
 from tacit.inference.constraint import Constraint
 from tacit.inference.constraint_model import Spaces, check_named
-from tacit.inference.ending import chosen_policy
 from tacit.inference.experts import ExpertSteps, as_simulated, fingerprint
+from tacit.inference.final_policy import chosen_policy
 from tacit.inference.inputs import Inputs
 from tacit.inference.method import Judged, Learned, Method, Moment, Round
 from tacit.inference.replay import Replay

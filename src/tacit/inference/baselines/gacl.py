@@ -28,7 +28,7 @@ from tacit.inference.experts import ExpertSteps
 from tacit.inference.gradient_steps import Minibatch
 from tacit.inference.inputs import Steps
 from tacit.inference.method import Judged, Learned, Moment
-from tacit.inference.trained import StepCosts
+from tacit.inference.trained_method import StepCosts
 
 DISCOUNT = 0.99
 SMALLEST = 1e-5

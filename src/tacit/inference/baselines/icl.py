@@ -38,7 +38,7 @@ from tacit.inference.experts import ExpertSteps
 from tacit.inference.gradient_steps import Minibatch
 from tacit.inference.inputs import Inputs, Steps
 from tacit.inference.method import Learned, Round
-from tacit.inference.trained import StepCosts
+from tacit.inference.trained_method import StepCosts
 
 FITTED = 10_000
 SMALLEST_WEIGHT = 0.01  # no policy is forgotten altogether

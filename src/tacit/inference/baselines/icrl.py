@@ -29,7 +29,7 @@ from jaxtyping import Array, Float
 from tacit.inference.baselines.networks import ClassifierModel
 from tacit.inference.gradient_steps import Minibatch
 from tacit.inference.inputs import Steps
-from tacit.inference.trained import StepCosts
+from tacit.inference.trained_method import StepCosts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from tacit.errors import ArgumentError
 from tacit.inference.baselines.networks import VariationalModel
 from tacit.inference.confidence.belief import beta_divergence
 from tacit.inference.gradient_steps import Minibatch
-from tacit.inference.trained import StepCosts
+from tacit.inference.trained_method import StepCosts
 
 SMALLEST_LOG = -11.5  # of a draw, log(1e-5): one draw near zero must not outweigh a batch
 

@@ -56,7 +56,7 @@ from tacit.inference.gradient_steps import Minibatch
 from tacit.inference.inputs import Inputs, Steps
 from tacit.inference.method import Judged, Learned, Moment, Round
 from tacit.inference.replay import sample_steps, sample_windows
-from tacit.inference.trained import JUDGED_EXPERTS, TrainedMethod
+from tacit.inference.trained_method import JUDGED_EXPERTS, TrainedMethod
 
 Objective = Literal["quantile", "evidence", "contrast"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)

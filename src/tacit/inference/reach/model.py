@@ -39,8 +39,8 @@ from tacit.inference.confidence.belief import (
 )
 from tacit.inference.constraint_model import ConstraintModel, Evidence, Spaces
 from tacit.inference.inputs import Inputs
+from tacit.inference.reach.limits import Rule, rules_of
 from tacit.inference.reach.quantities import Quantities
-from tacit.inference.reach.rules import Rule, rules_of
 from tacit.inference.reach.sided_votes import margin, sided_votes
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tacit.control.play import Episodes
-from tacit.inference import ending as module
-from tacit.inference.ending import chosen_policy
+from tacit.inference import final_policy as module
+from tacit.inference.final_policy import chosen_policy
 
 LAST, IMITATION = SimpleNamespace(name="last"), SimpleNamespace(name="imitation")
 WORLDS = SimpleNamespace(close=lambda: None)
