@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacit.inference.confidence.quantile import beta_quantile
-from tacit.inference.encoder.memory import PolicyMemory
+from tacit.inference.encoder.votes import PolicyMemory
 from tacit.inference.encoder.method import CAICRL
 from tacit.inference.encoder.model import ConfidenceModel
 from tacit.inference.encoder.voters import Voters, choose_steps, gather_steps

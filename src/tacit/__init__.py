@@ -1,45 +1,14 @@
 """Learn the unwritten rules experts follow, at a confidence level you choose."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-# Also lets gymnasium.make("tacit/...") work; JAX is imported when a name below is first used.
-from tacit.environments.registry import make, register
-from tacit.errors import TacitError
-
-if TYPE_CHECKING:
-    from tacit import methods
-    from tacit.control.expert import Expert, collect, train_expert
-    from tacit.control.multiplier import Multiplier
-    from tacit.control.settings import PPO
-    from tacit.demonstrations.trajectories import Trajectories
-    from tacit.environments.jax_task import task_from_jax
-    from tacit.environments.jax_world import JaxStep
-    from tacit.environments.tabular import TabularTask
-    from tacit.environments.task import SimulatedTask
-    from tacit.evaluation.calibration import calibration_error
-    from tacit.evaluation.conformal import calibrate
-    from tacit.evaluation.evaluate import Evaluation, evaluate
-    from tacit.evaluation.recovery import recovery, transfer
-    from tacit.evaluation.tradeoff import tradeoff
-    from tacit.inference.confidence.quantile import beta_quantile
-    from tacit.inference.constraint import Constraint
-    from tacit.inference.constraint_model import ConstraintModel
-    from tacit.inference.counts.posterior import (
-        RuleFamily,
-        exact_posterior,
-        limit_rules,
-        subset_rules,
-    )
-    from tacit.inference.encoder.encoders import Encoder
-    from tacit.inference.infer import infer
-    from tacit.inference.method import Method
-    from tacit.inference.result import Result, load
-    from tacit.sufficiency.answer import Answer
-    from tacit.sufficiency.decision import sufficient
-    from tacit.use.cost_wrapper import CostWrapper
+# Lets gymnasium.make("tacit/...") work. JAX is imported when a name below is first used.
+import tacit.environments.registry  # noqa: F401
 
 HOMES = {
+    "errors": ("TacitError",),
+    "environments.registry": ("make", "register"),
     "environments.tabular": ("TabularTask",),
     "environments.task": ("SimulatedTask",),
     "environments.jax_world": ("JaxStep",),
@@ -55,12 +24,7 @@ HOMES = {
     "inference.method": ("Method",),
     "inference.result": ("Result", "load"),
     "inference.infer": ("infer",),
-    "inference.counts.posterior": (
-        "RuleFamily",
-        "exact_posterior",
-        "limit_rules",
-        "subset_rules",
-    ),
+    "inference.counts.posterior": ("RuleFamily", "exact_posterior", "limit_rules", "subset_rules"),
     "use.cost_wrapper": ("CostWrapper",),
     "evaluation.evaluate": ("Evaluation", "evaluate"),
     "evaluation.conformal": ("calibrate",),
@@ -74,44 +38,7 @@ HOMES = {
 
 HOME_OF = {name: home for home, names in HOMES.items() for name in names}
 
-__all__ = [
-    "PPO",
-    "Answer",
-    "Constraint",
-    "ConstraintModel",
-    "CostWrapper",
-    "Encoder",
-    "Evaluation",
-    "Expert",
-    "JaxStep",
-    "Method",
-    "Multiplier",
-    "Result",
-    "RuleFamily",
-    "SimulatedTask",
-    "TabularTask",
-    "TacitError",
-    "Trajectories",
-    "beta_quantile",
-    "calibrate",
-    "calibration_error",
-    "collect",
-    "evaluate",
-    "exact_posterior",
-    "infer",
-    "limit_rules",
-    "load",
-    "make",
-    "methods",
-    "recovery",
-    "register",
-    "subset_rules",
-    "sufficient",
-    "task_from_jax",
-    "tradeoff",
-    "train_expert",
-    "transfer",
-]
+__all__ = sorted([*HOME_OF, "methods"])  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import equinox as eqx
 import gymnasium
@@ -14,6 +14,9 @@ from jaxtyping import Array, Float, Int, Shaped
 from tacit.errors import ArgumentError
 from tacit.inference.known import enter
 
+Observations: TypeAlias = Float[Array, "*n o"]
+Actions: TypeAlias = Shaped[Array, "..."]
+"""Continuous ones [*n, a], cut to their box; discrete ones [*n] whole numbers."""
 ROWS_AT_ONCE = 8192
 MODELS: "dict[str, type[ConstraintModel]]" = {}
 """Every model by its name; a subclass with a `name` is entered when it is defined.
@@ -91,18 +94,12 @@ class ConstraintModel(eqx.Module):
 
     @abstractmethod
     def feasibility(
-        self,
-        observations: Float[Array, "*n o"],
-        actions: Shaped[Array, "..."],
-        confidence: Array | float,
+        self, observations: Observations, actions: Actions, confidence: Array | float
     ) -> Float[Array, "*n"]:
         """How feasible each step is, in [0, 1]."""
 
     def cost(
-        self,
-        observations: Float[Array, "*n o"],
-        actions: Shaped[Array, "..."],
-        confidence: Array | float,
+        self, observations: Observations, actions: Actions, confidence: Array | float
     ) -> Float[Array, "*n"]:
         """What each step costs, in [0, 1]: 1 - feasibility."""
         return 1 - self.feasibility(observations, actions, confidence)

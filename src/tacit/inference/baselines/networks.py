@@ -3,10 +3,10 @@
 from typing import Any, ClassVar, Self
 
 import jax
-from jaxtyping import Array, Float, Key, Shaped
+from jaxtyping import Array, Float, Key
 
 from tacit.control.networks import Perceptron
-from tacit.inference.constraint_model import ConstraintModel, Spaces
+from tacit.inference.constraint_model import Actions, ConstraintModel, Observations, Spaces
 from tacit.inference.inputs import Inputs, Steps
 
 SMALLEST = 1e-3
@@ -25,9 +25,7 @@ class NetworkModel(ConstraintModel):
         """A model that has seen nothing, with outputs near 0."""
         return cls(inputs, Perceptron((inputs.size, *hidden, cls.outputs), 0.1, key=key))
 
-    def raw(
-        self, observations: Float[Array, "*n o"], actions: Shaped[Array, "..."]
-    ) -> Float[Array, "*n outputs"]:
+    def raw(self, observations: Observations, actions: Actions) -> Float[Array, "*n outputs"]:
         """What the network says."""
         return self.network(self.inputs(observations, actions))
 
@@ -56,10 +54,7 @@ class ClassifierModel(NetworkModel):
         return self.raw(steps.observations, steps.actions)[..., 0]
 
     def feasibility(
-        self,
-        observations: Float[Array, "*n o"],
-        actions: Shaped[Array, "..."],
-        confidence: Array | float,
+        self, observations: Observations, actions: Actions, confidence: Array | float
     ) -> Float[Array, "*n"]:
         """z; it knows no confidence."""
         del confidence
@@ -77,7 +72,7 @@ class VariationalModel(NetworkModel):
     outputs: ClassVar[int] = 2
 
     def belief(
-        self, observations: Float[Array, "*n o"], actions: Shaped[Array, "..."]
+        self, observations: Observations, actions: Actions
     ) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
         """Alpha and beta of every step."""
         raw = jax.nn.softplus(self.raw(observations, actions)) + SMALLEST
@@ -94,10 +89,7 @@ class VariationalModel(NetworkModel):
         return jax.nn.log_sigmoid(for_ - against)
 
     def feasibility(
-        self,
-        observations: Float[Array, "*n o"],
-        actions: Shaped[Array, "..."],
-        confidence: Array | float,
+        self, observations: Observations, actions: Actions, confidence: Array | float
     ) -> Float[Array, "*n"]:
         """The mean alpha / (alpha + beta); it knows no confidence."""
         del confidence

@@ -7,12 +7,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Shaped
+from jaxtyping import Array, Bool, Float
 
 from tacit.inference.confidence.belief import Reading, feasibility, step_cost
-from tacit.inference.constraint_model import ConstraintModel, Evidence, Spaces
-from tacit.inference.encoder.memory import ExpertMemory, PolicyMemory
+from tacit.inference.constraint_model import (
+    Actions,
+    ConstraintModel,
+    Evidence,
+    Observations,
+    Spaces,
+)
 from tacit.inference.encoder.model import ConfidenceModel
+from tacit.inference.encoder.votes import ExpertMemory, PolicyMemory
 from tacit.inference.inputs import Inputs, Steps
 
 
@@ -70,8 +76,8 @@ class BeliefModel(ConstraintModel):
 
     def belief(
         self,
-        observations: Float[Array, "*n o"],
-        actions: Shaped[Array, "..."],
+        observations: Observations,
+        actions: Actions,
         begins: Bool[Array, "*n"] | None = None,
     ) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
         """Alpha and beta of every step; `begins` tells where trajectories begin within windows."""
@@ -80,8 +86,8 @@ class BeliefModel(ConstraintModel):
 
     def feasibility(
         self,
-        observations: Float[Array, "*n o"],
-        actions: Shaped[Array, "..."],
+        observations: Observations,
+        actions: Actions,
         confidence: Array | float,
         begins: Bool[Array, "*n"] | None = None,
     ) -> Float[Array, "*n"]:
@@ -90,8 +96,8 @@ class BeliefModel(ConstraintModel):
 
     def cost(
         self,
-        observations: Float[Array, "*n o"],
-        actions: Shaped[Array, "..."],
+        observations: Observations,
+        actions: Actions,
         confidence: Array | float,
         begins: Bool[Array, "*n"] | None = None,
     ) -> Float[Array, "*n"]:

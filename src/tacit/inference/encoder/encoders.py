@@ -12,7 +12,7 @@ then run along contiguous rows, which makes the comparison two to three times as
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import equinox as eqx
 import jax
@@ -23,6 +23,14 @@ from tacit.argument_checks import check_choice, check_count
 from tacit.control.networks import Perceptron
 from tacit.errors import ArgumentError
 from tacit.inference.known import enter
+
+Queries: TypeAlias = Float[Array, "B d"]
+Features: TypeAlias = Float[Array, "S M f"]
+Tokens: TypeAlias = Float[Array, "S M t"]
+Present: TypeAlias = Bool[Array, "S M"]
+Findings: TypeAlias = Float[Array, "S d B"]
+Attention: TypeAlias = Float[Array, "S M B"]
+"""B queries of width d; M steps of each of S experts, and what is kept of them."""
 
 ENCODERS: "dict[str, type[Encoder]]" = {}
 """Every encoder by its name; a subclass with a `name` is entered when it is defined."""
@@ -59,18 +67,13 @@ class Encoder(eqx.Module):
         return self.question(features)
 
     @abstractmethod
-    def encode(
-        self, features: Float[Array, "S M f"], present: Bool[Array, "S M"]
-    ) -> Float[Array, "S M t"]:
+    def encode(self, features: Features, present: Present) -> Tokens:
         """What is kept of the experts' steps."""
 
     @abstractmethod
     def compare(
-        self,
-        queries: Float[Array, "B d"],
-        tokens: Float[Array, "S M t"],
-        present: Bool[Array, "S M"],
-    ) -> tuple[Float[Array, "S d B"], Float[Array, "S M B"]]:
+        self, queries: Queries, tokens: Tokens, present: Present
+    ) -> tuple[Findings, Attention]:
         """Findings about each query and expert, and the attention to each of the expert's steps.
 
         Attention sums to 1 over the steps that are present. Of an expert without any, neither
@@ -78,9 +81,7 @@ class Encoder(eqx.Module):
         """
 
 
-def attend(
-    scores: Float[Array, "S M B"], present: Bool[Array, "S M"]
-) -> tuple[Float[Array, "S M B"], Float[Array, "S B"]]:
+def attend(scores: Attention, present: Present) -> tuple[Attention, Float[Array, "S B"]]:
     """Attention over the M steps of each expert, and how close the query is to them.
 
         attention_m = exp(score_m) / sum_k exp(score_k),
@@ -154,18 +155,13 @@ class FlowEncoder(Encoder):
         self.output = random_matrix(3 * width, width, key=keys[3])
         self.from_closeness = random_matrix(1, width, key=keys[4])[0]
 
-    def encode(
-        self, features: Float[Array, "S M f"], present: Bool[Array, "S M"]
-    ) -> Float[Array, "S M t"]:
+    def encode(self, features: Features, present: Present) -> Tokens:
         """A token per step, whatever the other steps are."""
         return self.answer(features)
 
     def compare(
-        self,
-        queries: Float[Array, "B d"],
-        tokens: Float[Array, "S M t"],
-        present: Bool[Array, "S M"],
-    ) -> tuple[Float[Array, "S d B"], Float[Array, "S M B"]]:
+        self, queries: Queries, tokens: Tokens, present: Present
+    ) -> tuple[Findings, Attention]:
         """Both flows of attention, and their products with the query."""
         scaled = queries / math.sqrt(tokens.shape[-1])
         similarity = jnp.einsum("smd,bd->smb", tokens, scaled * self.from_product)
@@ -209,18 +205,13 @@ class AttentionEncoder(Encoder):
         self.from_units = random_matrix(1, units, key=keys[3])[0]
         self.from_closeness = random_matrix(1, width, key=keys[4])[0]
 
-    def encode(
-        self, features: Float[Array, "S M f"], present: Bool[Array, "S M"]
-    ) -> Float[Array, "S M t"]:
+    def encode(self, features: Features, present: Present) -> Tokens:
         """Units [S, M, 8] and values [S, M, d] of each step, side by side."""
         return self.answer(features)
 
     def compare(
-        self,
-        queries: Float[Array, "B d"],
-        tokens: Float[Array, "S M t"],
-        present: Bool[Array, "S M"],
-    ) -> tuple[Float[Array, "S d B"], Float[Array, "S M B"]]:
+        self, queries: Queries, tokens: Tokens, present: Present
+    ) -> tuple[Findings, Attention]:
         """Additive attention, one unit after the other: nothing of size B S M units is stored."""
         asked, units = queries @ self.to_units, self.from_units.shape[0]
         scores = sum(
@@ -265,9 +256,7 @@ class SelfAttention(eqx.Module):
         self.feed_forward = Perceptron([width, 2 * width, width], gain, key=keys[2])
         self.heads = heads
 
-    def __call__(
-        self, tokens: Float[Array, "S M d"], present: Bool[Array, "S M"]
-    ) -> Float[Array, "S M d"]:
+    def __call__(self, tokens: Float[Array, "S M d"], present: Present) -> Float[Array, "S M d"]:
         """The tokens after they have looked at one another."""
         split = (normalise(tokens) @ self.projection).reshape(
             *tokens.shape[:2], 3, self.heads, tokens.shape[2] // self.heads
@@ -325,9 +314,7 @@ class TransformerEncoder(Encoder):
             )
         return cls(features, width, heads, layers, key=key)
 
-    def encode(
-        self, features: Float[Array, "S M f"], present: Bool[Array, "S M"]
-    ) -> Float[Array, "S M t"]:
+    def encode(self, features: Features, present: Present) -> Tokens:
         """Keys [S, M, d] and values [S, M, heads d], side by side."""
         tokens = features @ self.entrance
         tokens = tokens + places(tokens.shape[1], tokens.shape[2])
@@ -337,11 +324,8 @@ class TransformerEncoder(Encoder):
         return jnp.concatenate([tokens @ self.keys, tokens @ self.values], axis=-1)
 
     def compare(
-        self,
-        queries: Float[Array, "B d"],
-        tokens: Float[Array, "S M t"],
-        present: Bool[Array, "S M"],
-    ) -> tuple[Float[Array, "S d B"], Float[Array, "S M B"]]:
+        self, queries: Queries, tokens: Tokens, present: Present
+    ) -> tuple[Findings, Attention]:
         """Attention of the query to the tokens, scaled by the square root of a head's width."""
         width = queries.shape[-1]
         part = width // self.heads

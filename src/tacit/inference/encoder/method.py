@@ -47,10 +47,9 @@ from tacit.inference.constraint_model import cost_of
 from tacit.inference.counts.likelihood import divergence_from_prior, log_feasibility
 from tacit.inference.encoder.belief_model import BeliefModel, BeliefShape, blank_steps, new_model
 from tacit.inference.encoder.encoders import ENCODERS, Encoder, make_encoder
-from tacit.inference.encoder.memory import ExpertMemory, PolicyMemory
 from tacit.inference.encoder.model import GRANULARITIES, ConfidenceModel, Granularity
 from tacit.inference.encoder.voters import Voters, contrast, past_policies
-from tacit.inference.encoder.votes import DEEP_VOTES, DeepVotes
+from tacit.inference.encoder.votes import DEEP_VOTES, DeepVotes, ExpertMemory, PolicyMemory
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.gradient_steps import Minibatch
 from tacit.inference.inputs import Inputs, Steps

@@ -35,9 +35,15 @@ from tacit.argument_checks import check_choice, check_count
 from tacit.errors import ArgumentError
 from tacit.inference.confidence.belief import support
 from tacit.inference.constraint_model import Evidence
-from tacit.inference.encoder.encoders import Encoder, make_encoder
-from tacit.inference.encoder.memory import ExpertMemory, PolicyMemory
-from tacit.inference.encoder.votes import DEEP_VOTES, DeepVotes, VoteHead, cast_votes
+from tacit.inference.encoder.encoders import Encoder, Present, Queries, Tokens, make_encoder
+from tacit.inference.encoder.votes import (
+    DEEP_VOTES,
+    DeepVotes,
+    ExpertMemory,
+    PolicyMemory,
+    VoteHead,
+    cast_votes,
+)
 from tacit.inference.inputs import Inputs, Steps
 
 Granularity = Literal["step", "trajectory"]
@@ -201,33 +207,23 @@ class ConfidenceModel(eqx.Module):
             weight=np.where(known, weights, 0),
         )
 
-    def _encode(self, steps: Steps) -> Float[Array, "S M t"]:
+    def _encode(self, steps: Steps) -> Tokens:
         features = self.inputs(steps.observations, steps.actions)
         return self.encoder.encode(features, steps.present)
 
     def _passing_logit(
-        self,
-        queries: Float[Array, "B d"],
-        tokens: Float[Array, "S M t"],
-        present: Bool[Array, "S M"],
+        self, queries: Queries, tokens: Tokens, present: Present
     ) -> Float[Array, "S B"]:
         if self.ways != "visits":
             raise ArgumentError(f"only a model that votes by visits has this, not {self.ways!r}")
         findings, _ = self.encoder.compare(queries, tokens, present)
         return self.head(findings, queries)[:, 0]
 
-    def _passing(
-        self,
-        queries: Float[Array, "B d"],
-        tokens: Float[Array, "S M t"],
-        present: Bool[Array, "S M"],
-    ) -> Float[Array, "S B"]:
+    def _passing(self, queries: Queries, tokens: Tokens, present: Present) -> Float[Array, "S B"]:
         logits = self._passing_logit(queries, tokens, present)
         return jax.nn.sigmoid(logits) * present.any(axis=1)[:, None]
 
-    def _temptation(
-        self, queries: Float[Array, "B d"], policies: PolicyMemory
-    ) -> Float[Array, " B"]:
+    def _temptation(self, queries: Queries, policies: PolicyMemory) -> Float[Array, " B"]:
         tokens = policies.tokens.reshape(-1, *policies.tokens.shape[2:])
         passing = self._passing(queries, tokens, flat(policies.present))
         windows = policies.present.any(axis=-1)
@@ -236,7 +232,7 @@ class ConfidenceModel(eqx.Module):
         return jnp.max(jnp.where(policies.used[:, None], shares, 0.0), axis=0)
 
     def _votes(
-        self, queries: Float[Array, "B d"], memory: ExpertMemory, policies: PolicyMemory | None
+        self, queries: Queries, memory: ExpertMemory, policies: PolicyMemory | None
     ) -> tuple[Float[Array, "S B"], Float[Array, "S B"]]:
         if self.ways == "visits":
             passing = self._passing(queries, memory.tokens, memory.present)
@@ -250,7 +246,7 @@ class ConfidenceModel(eqx.Module):
         return agree * voters, disagree * voters
 
     def _count(
-        self, queries: Float[Array, "B d"], memory: ExpertMemory, policies: PolicyMemory | None
+        self, queries: Queries, memory: ExpertMemory, policies: PolicyMemory | None
     ) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
         agree, disagree = self._votes(queries, memory, policies)
         scale = memory.scale
@@ -258,7 +254,7 @@ class ConfidenceModel(eqx.Module):
 
     def _heaviest(
         self,
-        queries: Float[Array, "B d"],
+        queries: Queries,
         memory: ExpertMemory,
         policies: PolicyMemory | None,
         most: int,
@@ -314,7 +310,7 @@ def flat(array: Shaped[Array, "*n last"]) -> Shaped[Array, "B last"]:
 
 def in_chunks(
     function: Callable[[Float[Array, "C d"]], tuple[Array, ...]],
-    queries: Float[Array, "B d"],
+    queries: Queries,
     chunk: int,
 ) -> tuple[Array, ...]:
     """What `function` makes of the queries, `chunk` of them at a time."""

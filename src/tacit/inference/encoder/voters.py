@@ -17,8 +17,8 @@ from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
 from tacit.argument_checks import check_count
 from tacit.errors import ArgumentError
-from tacit.inference.encoder.memory import ExpertMemory, PolicyMemory
 from tacit.inference.encoder.model import ConfidenceModel
+from tacit.inference.encoder.votes import ExpertMemory, PolicyMemory
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.inputs import Steps
 from tacit.inference.replay import Replay

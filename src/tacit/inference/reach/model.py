@@ -28,7 +28,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Float, Int
 
 from tacit.inference.confidence.belief import (
     CountedVotes,
@@ -37,11 +37,16 @@ from tacit.inference.confidence.belief import (
     feasibility,
     support,
 )
-from tacit.inference.constraint_model import ConstraintModel, Evidence, Spaces
+from tacit.inference.constraint_model import (
+    Actions,
+    ConstraintModel,
+    Evidence,
+    Observations,
+    Spaces,
+)
 from tacit.inference.inputs import Inputs
-from tacit.inference.reach.limits import Rule, rules_of
+from tacit.inference.reach.limits import Rule, margin, rules_of, sided_votes
 from tacit.inference.reach.quantities import Quantities
-from tacit.inference.reach.sided_votes import margin, sided_votes
 
 
 class Extent(eqx.Module):
@@ -180,10 +185,7 @@ class ReachModel(ConstraintModel):
         return self.least_supported(observations)[1:]
 
     def feasibility(
-        self,
-        observations: Float[Array, "*n o"],
-        actions: Shaped[Array, "..."],
-        confidence: Array | float,
+        self, observations: Observations, actions: Actions, confidence: Array | float
     ) -> Float[Array, "*n"]:
         """Feasibility at the confidence, by the reading."""
         del actions
