@@ -67,14 +67,12 @@ class Evidence:
 
     def arranged(self, shape: tuple[int, ...]) -> "Evidence":
         """The same for queries in another arrangement."""
-        parts: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            whose = field.name in ("expert", "step", "weight")
-            if value is not None:
-                value = value.reshape(*shape, value.shape[-1]) if whose else value.reshape(shape)
-            parts[field.name] = value
-        return Evidence(**parts)
+        axes = self.votes_for.ndim
+
+        def part(value: np.ndarray | None) -> Any:
+            return None if value is None else value.reshape(*shape, *value.shape[axes:])
+
+        return Evidence(*(part(getattr(self, field.name)) for field in fields(self)))
 
 
 class ConstraintModel(eqx.Module):

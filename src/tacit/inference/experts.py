@@ -1,7 +1,7 @@
 """The demonstrations as constraint models read them: steps and windows drawn at random."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import gymnasium
 import numpy as np
@@ -153,15 +153,7 @@ def as_simulated(
     observations[:, :, -1] = np.arange(rows) / task.horizon
     beyond = np.arange(rows) > demonstrations.lengths[:, None]
     observations[beyond] = 0
-    return simulator_of(task), Trajectories(
-        observations=observations,
-        actions=demonstrations.actions,
-        rewards=demonstrations.rewards,
-        lengths=demonstrations.lengths,
-        costs=demonstrations.costs,
-        terminated=demonstrations.terminated,
-        provenance=demonstrations.provenance,
-    )
+    return simulator_of(task), replace(demonstrations, observations=observations)
 
 
 def fingerprint(experts: ExpertSteps | Trajectories) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Discrete
 from jaxtyping import Float
 
 from tacit.control.actor import Actor
@@ -157,20 +158,16 @@ def check_sizes(
     """Raise an error if the files of the folder do not belong together."""
     if not isinstance(policy, TablePolicy) or not isinstance(task, TabularTask):
         return
-    wanted = (task.horizon, task.number_of_states, task.number_of_actions)
-    if policy.table.shape != wanted:
+    shape = (task.horizon, task.number_of_states, task.number_of_actions)
+    if policy.table.shape != shape:
         raise StorageError(
             f"{folder / POLICY_FILE}: the policy has the shape {list(policy.table.shape)}, not "
-            f"{list(wanted)}"
+            f"{list(shape)}"
         )
-    found = described(constraint.spaces)
-    if found != wanted[1:]:
+    wanted = Spaces(Discrete(task.number_of_states), Discrete(task.number_of_actions))
+    if constraint.spaces != wanted:
+        states, actions = (getattr(space, "n", "other") for space in constraint.spaces)
         raise StorageError(
-            f"{folder / CONSTRAINT_FILE}: the constraint is about {found[0]} states and {found[1]} "
-            f"actions, the task has {wanted[1]} and {wanted[2]}"
+            f"{folder / CONSTRAINT_FILE}: the constraint is about {states} states and {actions} "
+            f"actions, the task has {shape[1]} and {shape[2]}"
         )
-
-
-def described(spaces: Spaces) -> tuple[int, int]:
-    """How many states and actions a constraint of a table knows."""
-    return int(getattr(spaces.observation, "n", 0)), int(getattr(spaces.action, "n", 0))

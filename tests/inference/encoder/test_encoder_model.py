@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import ArgumentError
-from tacit.inference.encoder.model import ConfidenceModel
+from tacit.inference.encoder.model import ConfidenceModel, flat
 from tacit.inference.encoder.votes import DEEP_VOTES
 from tacit.inference.inputs import Inputs, Steps
 
@@ -62,8 +62,21 @@ def remembered(model, steps, number):
 belief = eqx.filter_jit(ConfidenceModel.belief)
 votes_of = eqx.filter_jit(ConfidenceModel.votes)
 policies_of = eqx.filter_jit(ConfidenceModel.remember_policies)
-membership_of = eqx.filter_jit(ConfidenceModel.membership)
-temptation_of = eqx.filter_jit(ConfidenceModel.temptation)
+
+
+@eqx.filter_jit
+def membership_of(model, steps, memory):
+    """How far each expert's trajectory passes each query."""
+    queries = model.ask(steps)
+    passing = model._passing(flat(queries), memory.tokens, memory.present)
+    return passing.T.reshape(*queries.shape[:-1], -1)
+
+
+@eqx.filter_jit
+def temptation_of(model, steps, policies):
+    """p(x): the largest share, over the used rounds, of a policy's windows that pass each query."""
+    queries = model.ask(steps)
+    return model._temptation(flat(queries), policies).reshape(queries.shape[:-1])
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +269,7 @@ def test_visits_vote_for_where_they_pass_and_against_where_they_were_tempted(exp
     ]
     assert np.allclose(tempted, np.maximum(*shares), rtol=1e-5)
     with pytest.raises(ArgumentError, match="only a model that votes by visits"):
-        opinionated().membership(queries, memory)
+        membership_of(opinionated(), queries, memory)
 
 
 def test_evidence_names_the_expert_and_the_step(experts):

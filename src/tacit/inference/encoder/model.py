@@ -136,21 +136,10 @@ class ConfidenceModel(eqx.Module):
         return agree.T.reshape(shape), disagree.T.reshape(shape)
 
     def passing_logit(self, steps: Steps, memory: ExpertMemory) -> Float[Array, "*n S"]:
-        """The logits of `membership`, also where an expert has no steps."""
+        """Log odds that each expert's trajectory passes here, also where an expert has no steps."""
         queries = self.ask(steps)
         logits = self._passing_logit(flat(queries), memory.tokens, memory.present)
         return logits.T.reshape(*queries.shape[:-1], -1)
-
-    def membership(self, steps: Steps, memory: ExpertMemory) -> Float[Array, "*n S"]:
-        """How far each expert's trajectory passes here, by a model that votes by visits."""
-        queries = self.ask(steps)
-        passing = self._passing(flat(queries), memory.tokens, memory.present)
-        return passing.T.reshape(*queries.shape[:-1], -1)
-
-    def temptation(self, steps: Steps, policies: PolicyMemory) -> Float[Array, "*n"]:
-        """p(x): the largest share, over the used rounds, of a policy's windows that pass here."""
-        queries = self.ask(steps)
-        return self._temptation(flat(queries), policies).reshape(queries.shape[:-1])
 
     def belief(
         self,
