@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacit.inference.confidence.quantile import beta_quantile
-from tacit.inference.encoder.votes import PolicyMemory
 from tacit.inference.encoder.method import CAICRL
 from tacit.inference.encoder.model import ConfidenceModel
 from tacit.inference.encoder.voters import Voters, choose_steps, gather_steps
+from tacit.inference.encoder.votes import PolicyMemory
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.inputs import Steps
 from tacit.inference.method import Learned, Round

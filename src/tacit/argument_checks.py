@@ -72,3 +72,27 @@ def nearest(word: str, spellings: Mapping[str, str]) -> str:
     """`; did you mean ...?`, when something close to `word` exists."""
     close = difflib.get_close_matches(word, spellings, n=1)
     return f"; did you mean {spellings[close[0]]}?" if close else ""
+
+
+def enter(known: dict[str, Any], kind: type, what: str) -> None:
+    """Enter a class under its own `name`, if it has one; a class defined again replaces it.
+
+    Arguments:
+        known: the classes of this kind so far, by name.
+        kind: the class, right after its definition.
+        what: what to call it in an error, such as "method".
+    """
+    name = kind.__dict__.get("name")
+    if not isinstance(name, str):
+        return
+    other = known.get(name)
+    if other is not None and place_of(other) != place_of(kind):
+        raise ArgumentError(
+            f"{what} {name!r} exists already ({place_of(other)}); choose another name"
+        )
+    known[name] = kind
+
+
+def place_of(kind: type) -> str:
+    """Where a class is defined."""
+    return f"{kind.__module__}.{kind.__qualname__}"

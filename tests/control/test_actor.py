@@ -13,7 +13,7 @@ from tacit.control.actor import Actor
 from tacit.control.networks import Moments, make_policy
 from tacit.control.settings import PPO
 from tacit.errors import ArgumentError, StorageError
-from tacit.runs.array_file import write_arrays
+from tacit.runs.files import write_arrays
 
 OBSERVED = 4
 HIGH = np.array([1.0, 0.5, 0.2], np.float32)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tacit.control.expert import ACTOR_FILE
-from tacit.runs.array_file import read_arrays
+from tacit.runs.files import read_arrays
 from tacit.runs.metrics_file import read_metrics
 
 ITERATIONS = 24

@@ -10,7 +10,7 @@ from tacit.control.expert import Expert
 from tacit.control.play import as_function
 from tacit.control.table_policy import TablePolicy, load_policy
 from tacit.errors import ArgumentError, StorageError
-from tacit.runs.array_file import write_arrays
+from tacit.runs.files import write_arrays
 
 # Two steps, three states, two actions.
 TABLE = np.array([[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], [[0.1, 0.9], [1.0, 0.0], [0.3, 0.7]]])

@@ -17,7 +17,7 @@ from tacit.control.settings import PPO
 from tacit.control.trainer import Trainer
 from tacit.environments.gymnasium_task import gymnasium_task
 from tacit.errors import ArgumentError, DivergenceError, StorageError
-from tacit.runs.array_file import read_arrays
+from tacit.runs.files import read_arrays
 from tacit.runs.metrics_file import read_metrics
 
 SETTINGS = PPO(

@@ -15,8 +15,7 @@ from tacit.evaluation.coverage import (
 )
 from tacit.evaluation.intervals import mean_intervals
 from tacit.experiments.coverage_cell import allowed_sets, performances
-from tacit.inference.counts.counts import Counts
-from tacit.inference.counts.many_data_sets import learn_beliefs
+from tacit.inference.counts.counts import Counts, learn_beliefs
 from tacit.inference.counts.model import VisitCounts
 
 CONFIDENCES = np.array([0.1, 0.3, 0.5, 0.7, 0.9])

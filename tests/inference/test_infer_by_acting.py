@@ -20,7 +20,7 @@ from tacit.inference.baselines.icrl import ICRL
 from tacit.inference.encoder.method import CAICRL
 from tacit.inference.reach.method import Reach
 from tacit.inference.result import CONSTRAINT_FILE, POLICY_FILE, SUMMARY_FILE
-from tacit.runs.array_file import read_arrays
+from tacit.runs.files import read_arrays
 from tacit.runs.metrics_file import read_metrics
 
 TASK = tacit.make("BiasedPendulum", horizon=12)

@@ -16,7 +16,7 @@ from tacit.errors import StorageError
 from tacit.inference.constraint import Constraint
 from tacit.inference.counts.model import TableModel
 from tacit.inference.result import CONSTRAINT_FILE, POLICY_FILE, SUMMARY_FILE, Result, load
-from tacit.runs.array_file import read_arrays, write_arrays
+from tacit.runs.files import read_arrays, write_arrays
 
 FILES = {CONSTRAINT_FILE, POLICY_FILE, SUMMARY_FILE}
 MODEL_FIELDS = ("reading", "budget", "number_of_actions", "rule_on")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import StorageError
-from tacit.runs.json_file import plain, read_json, write_json
+from tacit.runs.files import plain, read_json, write_json
 
 
 def test_what_is_written_is_read(tmp_path):

@@ -128,7 +128,7 @@ def write_choices(out: Path, choices: "list[Choice]", demonstrations: int) -> No
     """The numbers for programs and the figure for people."""
     from tacit.reports.confidence_curves import Curve, number_panels
     from tacit.reports.style import write_png
-    from tacit.runs.json_file import write_json
+    from tacit.runs.files import write_json
 
     write_json(out / "tradeoff.json", [without_nan(asdict(choice)) for choice in choices])
     figure = number_panels([Curve(f"{demonstrations} demonstrations", choices)])

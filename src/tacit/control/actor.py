@@ -16,7 +16,7 @@ from tacit.control.learner import Learner
 from tacit.control.networks import LARGEST, SMALLEST_VARIANCE, GaussianPolicy
 from tacit.control.settings import PPO
 from tacit.errors import ArgumentError, StorageError
-from tacit.runs.array_file import read_arrays, write_arrays
+from tacit.runs.files import read_arrays, write_arrays
 
 KIND = "actor"
 # Larger products are split among threads by the linear algebra library, which takes far longer.

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from tacit.control import actor
 from tacit.control.actor import Actor
 from tacit.errors import ArgumentError, StorageError
-from tacit.runs.array_file import read_arrays, write_arrays
+from tacit.runs.files import read_arrays, write_arrays
 
 KIND = "table policy"
 # Policies are planned in double precision, but may have been kept in single.

@@ -52,9 +52,8 @@ def recovery(
 
     >>> task = tacit.make("BlockedPoint", horizon=20)
     >>> expert = tacit.Expert(task, lambda seen: np.array([-0.8, 0.5]) - seen)
-    >>> price = tacit.Multiplier(kind="share", budget_per="worst")
-    >>> few = tacit.PPO(steps=1600, worlds=16, rollout=20, minibatch=80, multiplier=price)
-    >>> rule = tacit.infer(task, tacit.collect(expert, 20, seed=1), forward=few).constraint
+    >>> few, seen = tacit.PPO(steps=1600, worlds=16, rollout=20), tacit.collect(expert, 9, seed=1)
+    >>> rule = tacit.infer(task, seen, method="bc2l", forward=few).constraint
     >>> recovery(rule, task, [expert.policy, lambda seen: 0 * seen - 1]) > 0.5
     True
 
@@ -150,9 +149,8 @@ def transfer(
 
     >>> task = tacit.make("BlockedPoint", horizon=20)
     >>> expert = tacit.Expert(task, lambda seen: np.array([-0.8, 0.5]) - seen)
-    >>> price = tacit.Multiplier(kind="share", budget_per="worst")
-    >>> few = tacit.PPO(steps=1600, worlds=16, rollout=20, minibatch=80, multiplier=price)
-    >>> rule = tacit.infer(task, tacit.collect(expert, 20, seed=1), forward=few).constraint
+    >>> few, seen = tacit.PPO(steps=1600, worlds=16, rollout=20), tacit.collect(expert, 9, seed=1)
+    >>> rule = tacit.infer(task, seen, method="bc2l", forward=few).constraint
     >>> share = transfer(rule, task, lambda rollout: rollout.observations[..., 1], forward=few)
     >>> 0 <= share <= 1
     True

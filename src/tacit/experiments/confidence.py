@@ -18,7 +18,7 @@ from tacit.reports.confidence_curves import Curve, number_panels
 from tacit.reports.style import write_png
 from tacit.reports.table import four_digits, markdown_table, percent
 from tacit.runs.atomic_write import atomic_write
-from tacit.runs.json_file import write_json
+from tacit.runs.files import write_json
 
 COLUMNS = ["N", "confidence", "violation", "at most", "worst seed", "feasible reward", "training"]
 

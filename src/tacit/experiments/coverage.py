@@ -44,7 +44,7 @@ from tacit.reports.style import (
     style_axes,
 )
 from tacit.runs.atomic_write import atomic_write
-from tacit.runs.json_file import read_json, write_json
+from tacit.runs.files import read_json, write_json
 from tacit.runs.settings_file import keep_settings
 
 COMBINATION = ("objective", "votes", "reading")

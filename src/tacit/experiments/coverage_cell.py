@@ -16,8 +16,7 @@ from tacit.evaluation.coverage import distance_to_oracle, joint_coverage, pointw
 from tacit.evaluation.intervals import mean_intervals
 from tacit.evaluation.violation import performance_of
 from tacit.inference.confidence.belief import Reading, feasibility
-from tacit.inference.counts.counts import TableMethod
-from tacit.inference.counts.many_data_sets import Beliefs, learn_beliefs, plan_policies
+from tacit.inference.counts.counts import Beliefs, TableMethod, learn_beliefs, plan_policies
 from tacit.inference.counts.model import VisitCounts, visits_of
 from tacit.inference.counts.posterior import ExactPosterior, RuleExperts, action_counts, posteriors
 from tacit.precision import in_double_precision

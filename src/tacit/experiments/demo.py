@@ -11,8 +11,7 @@ from tacit.environments.tabular import TabularTask
 from tacit.evaluation.coverage import joint_coverage, pointwise_coverage, reachable_queries
 from tacit.evaluation.intervals import Estimate, mean_intervals
 from tacit.experiments.coverage_cell import allowed_sets, performances
-from tacit.inference.counts.counts import Counts
-from tacit.inference.counts.many_data_sets import learn_beliefs
+from tacit.inference.counts.counts import Counts, learn_beliefs
 from tacit.inference.counts.model import VisitCounts
 from tacit.inference.infer import infer
 from tacit.inference.result import Result

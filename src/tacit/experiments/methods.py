@@ -21,7 +21,7 @@ from tacit.experiments.methods_cell import NAMES, NONE, SETTINGS, Cell, Comparis
 from tacit.experiments.methods_table import command_for, markdown, performance, summaries
 from tacit.inference.experts import ExpertSteps, fingerprint
 from tacit.runs.atomic_write import atomic_write
-from tacit.runs.json_file import write_json
+from tacit.runs.files import write_json
 from tacit.runs.settings_file import installed_versions, keep_settings
 
 LABEL = "comparison of methods"

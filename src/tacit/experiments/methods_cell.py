@@ -24,7 +24,7 @@ from tacit.errors import ArgumentError, StorageError, TacitError, TaskError
 from tacit.evaluation.evaluate import execute
 from tacit.inference.infer import infer
 from tacit.inference.method import Method, find_method
-from tacit.runs.json_file import read_json, write_json
+from tacit.runs.files import read_json, write_json
 from tacit.runs.resumable_run import run_until_finished
 from tacit.runs.settings_file import installed_versions, read_settings
 

@@ -31,7 +31,7 @@ from tacit.reports.feasibility import posture_panels
 from tacit.reports.style import write_png
 from tacit.reports.table import MISSING, markdown_table, p_value
 from tacit.runs.atomic_write import atomic_write
-from tacit.runs.json_file import read_json, write_json
+from tacit.runs.files import read_json, write_json
 
 COLUMNS = ["method", "seed", "recovery", "of three sets of episodes", "calibration error"]
 SUMMED = ["method", "seeds", "recovery", "p recovery", "calibration error", "p calibration error"]

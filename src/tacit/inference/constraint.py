@@ -62,16 +62,6 @@ class Constraint:
         """Whether the confidence means anything to the rule."""
         return self.model.promises
 
-    @property
-    def observation_size(self) -> int:
-        """Numbers in an observation."""
-        return self.spaces.observation_size
-
-    @property
-    def action_space(self) -> gymnasium.spaces.Box | gymnasium.spaces.Discrete:
-        """The action space of the task."""
-        return self.spaces.action
-
     def at(self, confidence: float) -> "Constraint":
         """The same rule, read at another confidence unless one is given."""
         return replace(self, confidence=self.check(confidence))
@@ -164,18 +154,17 @@ class Constraint:
             )
             return states.reshape(-1), moves.reshape(-1), states.shape
         seen = np.asarray(observations, np.float32)
-        if seen.ndim == 0 or seen.shape[-1] != self.observation_size:
+        if seen.ndim == 0 or seen.shape[-1] != self.spaces.observation_size:
             raise ArgumentError(
-                f"observations: must have {self.observation_size} numbers in their last axis, not "
-                f"the shape {list(seen.shape)}"
+                f"observations: must have {self.spaces.observation_size} numbers in their last "
+                f"axis, not the shape {list(seen.shape)}"
             )
         shape = seen.shape[:-1]
         done = self.moves(np.asarray(actions), shape)
         if not (np.isfinite(seen).all() and np.isfinite(done).all()):
             raise ArgumentError("observations and actions must be finite")
-        if isinstance(self.action_space, gymnasium.spaces.Box):
-            done = np.clip(done, self.action_space.low.ravel(), self.action_space.high.ravel())
-            done = done.astype(np.float32)
+        if isinstance(box := self.spaces.action, gymnasium.spaces.Box):
+            done = np.clip(done, box.low.ravel(), box.high.ravel()).astype(np.float32)
         return seen.reshape(-1, seen.shape[-1]), done, shape
 
     def moves(self, actions: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

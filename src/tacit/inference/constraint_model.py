@@ -11,8 +11,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int, Shaped
 
+from tacit.argument_checks import enter
 from tacit.errors import ArgumentError
-from tacit.inference.known import enter
 
 Observations: TypeAlias = Float[Array, "*n o"]
 Actions: TypeAlias = Shaped[Array, "..."]

@@ -116,10 +116,13 @@ class Inference:
             task, forward, seed=seed, constraints=self.number_of_costs, threads=threads
         )
         self.key = jax.random.fold_in(jax.random.key(seed), MODEL)
+        # Only the shapes of its samples matter.
+        noise = np.empty((forward.rollout, forward.worlds, *(task.action_space.shape or ())))
+        blank = Rollout(**vars(self.trainer.blank_record(noise)))
         reported = method.reported + (LAST if self.number_of_costs else ())
         self.now = Standing(
             learned=None,
-            replay=method.new_replay(self.blank_rollout(), self.generator()),
+            replay=method.new_replay(blank, self.generator()),
             latest=dict.fromkeys(reported, 0.0),
         )
 
@@ -373,24 +376,6 @@ class Inference:
             replay=Replay.from_state(state["replay"]) if state["replay"] else None,
             latest={name: float(value) for name, value in state["latest"].items()},
             seconds=float(state["seconds"]),
-        )
-
-    def blank_rollout(self) -> Rollout:
-        """A rollout of zeros, to see the shapes of samples."""
-        settings = self.trainer.settings
-        shape = (settings.rollout, settings.worlds)
-        discrete = self.experts.actions.ndim == 2
-        size = () if discrete else self.experts.actions.shape[2:]
-        observed = self.task.observation_space.shape[0]
-        zeros: Any = np.zeros
-        return Rollout(
-            observations=zeros((*shape, observed), np.float32),
-            arrived=zeros((*shape, observed), np.float32),
-            actions=zeros((*shape, *size), np.int32 if discrete else np.float32),
-            rewards=zeros(shape, np.float32),
-            costs=zeros((*shape, 1), np.float32),
-            terminated=zeros(shape, bool),
-            truncated=zeros(shape, bool),
         )
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Key
 
-from tacit.argument_checks import check_count, fits, nearest
+from tacit.argument_checks import check_count, enter, fits, nearest
 from tacit.control.learner import Rollout
 from tacit.control.multiplier import Multiplier
 from tacit.control.presets import preset
@@ -26,7 +26,6 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import ArgumentError
 from tacit.inference.experts import ExpertSteps
 from tacit.inference.inputs import Inputs
-from tacit.inference.known import enter
 from tacit.inference.replay import Replay
 from tacit.inference.result import Result
 

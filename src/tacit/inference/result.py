@@ -16,7 +16,7 @@ from tacit.environments.task import SimulatedTask
 from tacit.errors import StorageError, TacitError, TaskError
 from tacit.inference.constraint import Constraint
 from tacit.inference.constraint_model import Spaces
-from tacit.runs.array_file import read_arrays, write_arrays
+from tacit.runs.files import read_arrays, write_arrays
 from tacit.runs.run_folder import SETTINGS
 from tacit.runs.settings_file import installed_versions
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import ArgumentError, StorageError
-from tacit.runs.json_file import plain, write_json
+from tacit.runs.files import plain, write_json
 
 ABSENT = "absent"
 PACKAGES = ("tacit", "jax", "numpy", "scipy", "gymnasium", "equinox", "optax")

@@ -21,8 +21,7 @@ import numpy as np
 
 from tacit.errors import ArgumentError, StorageError
 from tacit.precision import double_precision
-from tacit.runs.array_file import read_arrays, write_arrays
-from tacit.runs.json_file import plain
+from tacit.runs.files import plain, read_arrays, write_arrays
 
 KIND = "tacit tree"
 NOT_DATA = "not data"

@@ -11,8 +11,7 @@ from tacit.control.planning import Dynamics, occupancy
 from tacit.demonstrations.trajectories import Trajectories
 from tacit.environments.tabular import TabularTask
 from tacit.evaluation.intervals import Estimate
-from tacit.inference.counts.counts import TableMethod
-from tacit.inference.counts.many_data_sets import learn_beliefs, plan_policies
+from tacit.inference.counts.counts import TableMethod, learn_beliefs, plan_policies
 from tacit.inference.counts.model import VisitCounts, visits_of
 from tacit.precision import in_double_precision
 

@@ -7,9 +7,8 @@ import pytest
 
 from tacit.control.expert import collect, train_expert
 from tacit.environments.lab_tasks import chain
-from tacit.inference.counts.counts import Counts
+from tacit.inference.counts.counts import Counts, learn_beliefs, plan_policies
 from tacit.inference.counts.likelihood import Likelihood
-from tacit.inference.counts.many_data_sets import learn_beliefs, plan_policies
 from tacit.inference.counts.model import VisitCounts, visits_of
 from tacit.inference.infer import infer
 

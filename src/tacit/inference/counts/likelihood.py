@@ -67,12 +67,7 @@ class Likelihood(TableMethod):
         return self.objective != "quantile"
 
     def belief(
-        self,
-        dynamics: Dynamics,
-        counts: VisitCounts,
-        *,
-        task: TabularTask,
-        confidence: float,
+        self, dynamics: Dynamics, counts: VisitCounts, *, task: TabularTask, confidence: float
     ) -> LearnedBelief:
         """Learn the votes; see `learn_votes`."""
         quantile = self.objective == "quantile"

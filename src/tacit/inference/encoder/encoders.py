@@ -19,10 +19,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
-from tacit.argument_checks import check_choice, check_count
+from tacit.argument_checks import check_choice, check_count, enter
 from tacit.control.networks import Perceptron
 from tacit.errors import ArgumentError
-from tacit.inference.known import enter
 
 Queries: TypeAlias = Float[Array, "B d"]
 Features: TypeAlias = Float[Array, "S M f"]

@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from tacit.errors import StorageError
-from tacit.runs.array_file import read_arrays, write_arrays
+from tacit.runs.files import read_arrays, write_arrays
 
 ARRAYS = {
     "real": np.random.default_rng(0).normal(size=(3, 4)),
