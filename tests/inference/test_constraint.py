@@ -242,7 +242,7 @@ def test_a_constraint_on_discrete_actions_comes_back_too(tmp_path):
     for kind in ("classifier", "belief"):
         constraint = constraint_of(kind, FOUR)
         back = Constraint.load(constraint.save(tmp_path / kind))
-        assert back.action_space == FOUR
+        assert back.spaces.action == FOUR
         assert back.cost(SEEN, CHOSEN).tobytes() == constraint.cost(SEEN, CHOSEN).tobytes()
 
 
@@ -312,7 +312,7 @@ def test_a_constraint_of_version_0_1_0_is_read_bit_for_bit(constraints, tmp_path
         "facts": {"method": "ca-icrl"},
     }
     back = Constraint.load(write_tree(tmp_path / "old", mine.model, header))
-    assert (back.names, back.observation_size) == ((), 3)
+    assert (back.names, back.spaces.observation_size) == ((), 3)
     assert back.facts == {"method": "ca-icrl"}
     assert back.cost(SEEN, DONE, 0.3).tobytes() == mine.cost(SEEN, DONE, 0.3).tobytes()
 
