@@ -104,12 +104,13 @@ def coverage_rows() -> list[dict[str, str]]:
 def coverage_stamp(rows: list[dict[str, str]]) -> str:
     """Where the coverage rows come from."""
     settings = read(RESULTS / "coverage" / "settings.json")
+    quick = settings["settings"]["datasets"] < 50
     facts = {
         "version": version_of(settings.get("versions", {})),
         "seeds": f"{rows[0]['datasets']} data sets a cell, from seed "
         f"{settings.get('settings', {}).get('seed', 0)}",
         "experts": "exact ones for the true rule, N of their episodes that keep it",
-        "command": "tacit experiment run coverage --out coverage",
+        "command": f"tacit experiment run coverage{' --quick' * quick} --out coverage",
     }
     return stamp(RESULTS / "coverage" / "coverage.csv", facts)
 

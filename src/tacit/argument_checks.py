@@ -82,9 +82,13 @@ def enter(known: dict[str, Any], kind: type, what: str) -> None:
         kind: the class, right after its definition.
         what: what to call it in an error, such as "method".
     """
-    name = kind.__dict__.get("name")
-    if not isinstance(name, str):
+    if "name" not in kind.__dict__:
         return
+    name = kind.__dict__["name"]
+    if not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum():
+        raise ArgumentError(
+            f"the name of {what} {kind.__name__} must be a word such as 'my-own', not {name!r}"
+        )
     other = known.get(name)
     if other is not None and place_of(other) != place_of(kind):
         raise ArgumentError(

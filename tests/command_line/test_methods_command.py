@@ -2,6 +2,8 @@
 
 import dataclasses
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -86,3 +88,17 @@ def test_kinds_and_defaults_are_written_as_on_the_command_line():
     assert of(VICRL, "prior") == ("float,float", "0.9,0.1")
     assert of(CAICRL, "encoder") == ("text", "transformer")
     assert of(CAICRL, "width") == ("int", "32")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("methods", "vicrl"), ("infer", "--method", "vicrl", "--help-method")]
+)
+def test_the_settings_are_shown_in_a_fresh_process(arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", "from tacit.command_line import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "multiplier_rate" in done.stdout or "learning_rate" in done.stdout

@@ -121,7 +121,7 @@ class Learning:
     def read(self, number: int | None = None) -> "Request":
         """What the options stand for; with `number`, so many of the demonstrations."""
         from tacit.inference.experts import as_simulated
-        from tacit.inference.method import Method, find_method
+        from tacit.methods import Method, find_method
 
         if self.method is not None:
             # Before anything takes time.
@@ -185,7 +185,7 @@ def method_with(
     name: str | None, task: TabularTask | SimulatedTask, settings: tuple[str, ...]
 ) -> "NamedMethod":
     """The method called `name`, or the task's default: its preset, changed by `key=value`."""
-    from tacit.inference.method import chosen_method
+    from tacit.methods import chosen_method
 
     method = chosen_method(name, task)
     if not settings:

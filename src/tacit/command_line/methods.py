@@ -22,7 +22,7 @@ def methods(name: OptionalName = None) -> None:
     Args:
         name: of a method, to list its settings.
     """
-    from tacit.inference.method import find_method
+    from tacit.methods import find_method
 
     if name is None:
         show_methods()

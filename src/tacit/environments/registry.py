@@ -87,7 +87,8 @@ def make(name: str | Foreign, /, **options: Any) -> TabularTask | SimulatedTask:
             f"the function that builds {name} must return a TabularTask or a SimulatedTask, "
             f"not {type(task).__name__}"
         )
-    return dataclasses.replace(task, name=name, options=remembered(build, options, task))
+    options = remembered(build, options, task)
+    return dataclasses.replace(task, name=name, options=options, made_by_name=True)
 
 
 def register(name: str, build: Build) -> None:

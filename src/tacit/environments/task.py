@@ -35,6 +35,7 @@ class SimulatedTask:
             where there is a faster one than Gymnasium makes itself.
         observation_names: a word for every observed number, e.g. "x velocity". Where none are
             given they become "observation 0", "observation 1" and so on.
+        made_by_name: whether `tacit.make` builds it again from its name and options.
     """
 
     name: str
@@ -50,6 +51,7 @@ class SimulatedTask:
     jax_world: "JaxWorld | None" = None
     make_vector: Callable[..., VectorEnv[Any, Any, Any]] | None = None
     observation_names: tuple[str, ...] = ()
+    made_by_name: bool = False
 
     def __post_init__(self) -> None:
         size = self.observation_space.shape[0]

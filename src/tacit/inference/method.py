@@ -52,6 +52,12 @@ class NamedMethod(ABC):
         if "name" not in cls.__dict__ and not inspect.isabstract(cls):
             # Its results would say that the method ran from which it inherits a name.
             raise ArgumentError(f"method {cls.__name__} has no `name` of its own")
+        given = {field.name for field in dataclasses.fields(cls)} & set(cls.__dict__)
+        if given and "__dataclass_fields__" not in cls.__dict__:
+            raise ArgumentError(
+                f"{cls.__name__} sets {', '.join(sorted(given))}, which would have no effect: put "
+                "@dataclass(frozen=True, kw_only=True) above the class"
+            )
         if positional:
             raise ArgumentError(f"{cls.__name__} takes its settings by name, as in every=5")
         kinds = {field.name: field.type for field in dataclasses.fields(cls)}
@@ -283,6 +289,8 @@ def default_method(task: TabularTask | SimulatedTask) -> type[NamedMethod]:
 
 def find_method(name: object) -> type[NamedMethod]:
     """The class of the method called `name`, or an error with the nearest name."""
+    if isinstance(name, type) and issubclass(name, NamedMethod):
+        raise ArgumentError(f"method must be an object: {name.__name__}(), not the class")
     if not isinstance(name, str) or name not in METHODS:
         hint = nearest(str(name).lower(), {known: known for known in METHODS})
         raise ArgumentError(f"method must be one of {', '.join(METHODS)}, not {name!r}{hint}")

@@ -71,6 +71,8 @@ class Result:
             "settings": self.settings,
             "tacit": installed_versions()["tacit"],
         }
+        if isinstance(self.task, SimulatedTask):
+            header["made_by_name"] = self.task.made_by_name
         if isinstance(self.task, TabularTask):
             tables = {name: getattr(self.task, name) for name in TABLES}
             arrays |= {f"task.{name}": table for name, table in tables.items() if table is not None}
@@ -111,6 +113,11 @@ def load(folder: str | Path) -> Result:
         raise StorageError(f"{path}: the result is incomplete or damaged: {error}") from None
     constraint = Constraint.load(folder / CONSTRAINT_FILE)
     policy = load_policy(folder / POLICY_FILE)
+    if constraint.facts.get("method", settings["method"]) != settings["method"]:
+        raise StorageError(
+            f"{folder}: {CONSTRAINT_FILE} was learned by {constraint.facts['method']!r}, but "
+            f"{SUMMARY_FILE} is of {settings['method']!r}: they are of different results"
+        )
     check_sizes(folder, constraint, policy, task)
     return Result(constraint, policy, metrics, settings, task, training)
 
@@ -140,7 +147,7 @@ def stored_task(
         tables = {name: arrays[f"task.{name}"] for name in TABLES if f"task.{name}" in arrays}
         return TabularTask(**tables, **header["task"])
     name, options = str(header["settings"]["task"]), dict(header["settings"]["options"])
-    if not known(name):
+    if not (header.get("made_by_name") and known(name)):
         return None
     try:
         return make(name, **options)

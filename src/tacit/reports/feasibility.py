@@ -10,9 +10,8 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.figure import Figure
-from matplotlib.legend_handler import HandlerPatch
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch
 
 from tacit.environments.tabular import TabularTask
 from tacit.environments.tabular_environment import cells_of
@@ -244,24 +243,10 @@ def add_colour_bar(
         bar.solids.set_edgecolor("face")
 
 
-class HatchedHandler(HandlerPatch):
-    """Draws the legend's sample of a forbidden cell as the maps do: outlined, one diagonal."""
-
-    def create_artists(  # noqa: D102
-        self, legend, orig_handle, xdescent, ydescent, width, height, fontsize, trans
-    ):
-        left, bottom, side = -xdescent + (width - height) / 2, -ydescent, height
-        box = Rectangle((left, bottom), side, side, facecolor="none", edgecolor=INK, linewidth=1.6)
-        diagonal = Line2D([left, left + side], [bottom, bottom + side], color=INK, linewidth=0.8)
-        for artist in (box, diagonal):
-            artist.set_transform(trans)
-        return [box, diagonal]
-
-
 def add_legend(figure: Figure, task: TabularTask, grid: Grid) -> None:
     """Explain the marks that occur, under the maps."""
     forbidden = "truly forbidden" + (" for some action" if task.rule_on == "pair" else "")
-    hatched = Patch(facecolor="none", edgecolor=INK, label=forbidden)
+    hatched = Patch(facecolor="none", edgecolor=INK, hatch="//", label=forbidden)
     handles: list[Patch | Line2D] = [hatched] if grid.forbidden.any() else []
     if not grid.filled.all():
         handles.append(Patch(facecolor=WALL, label="wall"))
@@ -271,8 +256,7 @@ def add_legend(figure: Figure, task: TabularTask, grid: Grid) -> None:
             look = {"linestyle": "none", "markersize": 8, "markeredgewidth": 0, "color": INK}
             handles.append(Line2D([], [], marker=marker, label=word, **look))
     if handles:
-        handlers = {hatched: HatchedHandler()}
-        legend_under(figure, handles, columns=len(handles), handler_map=handlers)
+        legend_under(figure, handles, columns=len(handles))
 
 
 def feasibility_curve(

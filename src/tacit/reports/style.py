@@ -126,7 +126,7 @@ def legend_below(axes: Axes) -> None:
     )
 
 
-def legend_under(figure: Figure, handles: Sequence[Artist], *, columns: int, **options) -> None:
+def legend_under(figure: Figure, handles: Sequence[Artist], *, columns: int) -> None:
     """Put a legend under the whole figure."""
     figure.legend(
         handles=list(handles),
@@ -135,7 +135,6 @@ def legend_under(figure: Figure, handles: Sequence[Artist], *, columns: int, **o
         frameon=False,
         fontsize=TICK_SIZE,
         labelcolor=INK,
-        **options,
     )
 
 
