@@ -474,3 +474,14 @@ def test_a_budget_that_is_measured_otherwise_than_the_method_does_is_refused(exp
         inference(experts, "reach", settings=SETTINGS)
     with pytest.raises(ArgumentError, match="budget_per must be 'step' here"):
         inference(experts, "bc2l", settings=BY_SHARE)
+
+
+@pytest.mark.parametrize("news", [{}, {"rules": 1.0, "surprise": 2.0}])
+def test_an_update_that_returns_other_numbers_than_announced_is_refused(experts, monkeypatch, news):
+    monkeypatch.setattr(
+        METHODS["reach"], "update", lambda self, learned, given, *, key: (learned, news)
+    )
+    run = inference(experts, "reach", settings=BY_SHARE)
+    with pytest.raises(ArgumentError, match=r"update must return .*: (rules|surprise)"):
+        advance(run, 2)
+    run.close()

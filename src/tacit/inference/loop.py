@@ -105,8 +105,8 @@ class Inference:
             raise ArgumentError("charge_once is for a cost of 0 or 1; a learned one lies between")
         if forward.multiplier.budget_per != method.budget_per:
             raise ArgumentError(
-                f"multiplier.budget_per must be {method.budget_per!r} here: so is measured what "
-                "the experts spend, and the policy may spend"
+                f"multiplier.budget_per must be {method.budget_per!r} here, as in "
+                f"{type(method).__name__}.forward(task): so is measured what experts spend"
             )
         if forward.relative_costs is None:
             forward = dataclasses.replace(forward, relative_costs=True)
@@ -243,6 +243,11 @@ class Inference:
         )
         key = jax.random.fold_in(self.key, self.iteration)
         self.now.learned, news = self.method.update(self.now.learned, given, key=key)
+        if wrong := (news.keys() ^ set(self.method.reported)) - {"expert_cost"}:
+            raise ArgumentError(
+                f"{type(self.method).__name__}.update must return what `reported` names and no "
+                f"more: {', '.join(sorted(wrong))}"
+            )
         if self.number_of_costs:
             width = self.trainer.settings.rollout
             own = self.method.experts_cost(self.now.learned, given, width)
