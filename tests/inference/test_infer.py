@@ -107,10 +107,15 @@ def test_a_bad_confidence_is_an_error(task, data, confidence):
         tacit.infer(task, data, confidence=confidence)
 
 
-@pytest.mark.parametrize("method", ["icrll", "CA-ICRL", "", 3, Counts])
+@pytest.mark.parametrize("method", ["icrll", "CA-ICRL", "", 3])
 def test_an_unknown_method_is_an_error_that_names_the_known_ones(task, data, method):
     with pytest.raises(ArgumentError, match="ca-icrl"):
         tacit.infer(task, data, method=method)
+
+
+def test_a_class_in_place_of_a_method_is_an_error_that_says_so(task, data):
+    with pytest.raises(ArgumentError, match=r"must be an object: Counts\(\), not the class"):
+        tacit.infer(task, data, method=Counts)
 
 
 @pytest.mark.parametrize(
