@@ -166,13 +166,7 @@ def test_a_compressed_archive_with_a_changed_byte_is_refused_or_read(path):
     assert escaped == set()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("horizon"),
-        "rewards",
-    ],
-)
+@pytest.mark.parametrize("name", ["horizon", "rewards"])
 def test_members_that_are_no_arrays_are_refused(path, name):
     np.savez(path, **arrays(**{name: None}))
     with zipfile.ZipFile(path, "a") as archive:

@@ -278,8 +278,8 @@ def test_two_tasks_of_one_name_are_not_mixed_up(tmp_path, monkeypatch):
     [
         b"",
         b'{"experiment": "cov',
-        pytest.param(b"[]"),
-        pytest.param(b"\xff\xfe\x00"),
+        b"[]",
+        b"\xff\xfe\x00",
     ],
 )
 def test_damaged_settings_are_an_error_that_names_the_file(tmp_path, content):
